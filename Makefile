@@ -1,0 +1,309 @@
+# SPDX-License-Identifier: GPL-2.0
+# The top of the build: `make help` lists what there is. Kernel code is built by kbuild from
+# kmod/Kbuild, tests by tests/Makefile, everything else here.
+
+CC       ?= cc
+CFLAGS   ?= -O2 -g
+OBJCOPY  ?= objcopy
+WARN     := -Wall -Wextra -Wconversion -Wno-sign-conversion
+ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -Iinclude -Iinclude/uapi -MMD -MP $(CFLAGS)
+KDIR     ?= /lib/modules/$(shell uname -r)/build
+BUILD    := build
+SUITE    ?= trixie
+
+MODULES  := kmod/coarse_stat_fs.ko kmod/kstats.ko
+PROGRAMS := tools/statpage tools/csfcat build/eventloop build/libstatpage-vdso.so \
+	    $(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),build/vmm)
+
+.PHONY: all user kmod unit native bench-run bench-convert bench check debian demo \
+	lint format compdb install install-kmod uninstall help clean
+.DEFAULT_GOAL := all
+
+# Reading JSON is json-c's work; without it, statpage convert says so.
+HAVE_JSON_C := $(shell $(CC) -E -include json-c/json.h -x c /dev/null >/dev/null 2>&1 && echo yes)
+ifeq ($(HAVE_JSON_C),yes)
+CONVERT_SRCS := \
+	lib/conv_life.c \
+	lib/conv_read.c \
+	lib/conv_text.c \
+	lib/fmt_csv.c \
+	lib/fmt_folded.c \
+	lib/fmt_perfetto.c \
+	lib/fmt_speedscope.c \
+	tools/cmd_convert.c
+JSON_C_LIBS := -ljson-c
+else
+CONVERT_SRCS := tools/no_convert.c
+endif
+
+# The bpf engine is libbpf's, clang's and bpftool's work, and needs the BTF of some kernel; without
+# them statpage says so. Nothing of it is built for other architectures than this machine's.
+BPFTOOL  ?= $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool)
+CLANG    ?= clang
+BTF      ?= $(firstword $(wildcard /sys/kernel/btf/vmlinux))
+BPF_NEEDS = $(if $(BPFTOOL),,bpftool) $(if $(shell command -v $(CLANG)),,clang) \
+	$(if $(BTF),,/sys/kernel/btf/vmlinux) \
+	$(shell echo 'int main(void) { return 0; }' | \
+		$(CC) -include bpf/libbpf.h -x c - -lbpf -o /dev/null 2>/dev/null || echo libbpf)
+BPF_MISSING := $(strip $(BPF_NEEDS))
+ifeq ($(BPF_MISSING),)
+BPF_SRCS := \
+	lib/bpf_tree.c \
+	lib/engine_bpf.c
+BPF_LIBS := -lbpf
+else
+BPF_SRCS := lib/no_bpf.c
+endif
+
+# statpage: the table of commands and one file for each.
+TOOL_SRCS := \
+	tools/main.c \
+	tools/cmd.c \
+	tools/cmd_cpu.c \
+	tools/cmd_doctor.c \
+	tools/cmd_ls.c \
+	tools/cmd_run.c \
+	tools/cmd_self.c \
+	tools/cmd_show.c \
+	tools/cmd_trace.c \
+	tools/cmd_untrace.c \
+	tools/dist_symbol.c \
+	tools/dist_view.c \
+	tools/run_output.c \
+	$(CONVERT_SRCS) \
+
+# What commands and unit tests link against; a new file of lib/ is a line here.
+LIB_SRCS := \
+	lib/buf.c \
+	lib/calls.c \
+	lib/child.c \
+	lib/counters_view.c \
+	lib/dist.c \
+	lib/duration.c \
+	lib/engine_kmod.c \
+	lib/engine_ptrace.c \
+	lib/fmt_dist.c \
+	lib/fmt_json.c \
+	lib/fmt_summary.c \
+	lib/hist.c \
+	lib/kvm_names.c \
+	lib/kvm_stats.c \
+	lib/kvm_watch.c \
+	lib/probe.c \
+	lib/procfs.c \
+	lib/procs.c \
+	lib/ptrace_calls.c \
+	lib/ptrace_inject.c \
+	lib/ptrace_start.c \
+	lib/record.c \
+	lib/syscalls.c \
+	lib/watch_signals.c \
+	$(BPF_SRCS) \
+
+# What embeds the statistics links against, with lib/rts/rts.h: a program build/librts.a, a shared
+# library build/librts_pic.a.
+RTS_SRCS := \
+	lib/rts/counters.c \
+	lib/rts/dump.c \
+	lib/rts/env.c \
+	lib/rts/life.c \
+	lib/rts/merge.c \
+	lib/rts/os_linux.c \
+	lib/rts/os_posix.c \
+	lib/rts/output.c \
+	lib/rts/recorder.c \
+	lib/rts/signal.c \
+	lib/rts/steps.c \
+	lib/rts/table.c \
+	lib/rts/thread_time.c \
+	lib/rts/vcpu.c \
+	lib/buf.c \
+	lib/duration.c \
+	lib/fmt_json.c \
+	lib/fmt_summary.c \
+	lib/hist.c \
+	lib/kvm_names.c \
+	lib/record.c \
+	lib/syscalls.c \
+
+TOOL_OBJS := $(TOOL_SRCS:%.c=$(BUILD)/%.o)
+LIB_OBJS  := $(LIB_SRCS:%.c=$(BUILD)/%.o)
+RTS_OBJS  := $(RTS_SRCS:%.c=$(BUILD)/%.o)
+RTS_PIC   := $(RTS_SRCS:%.c=$(BUILD)/pic/%.o)
+
+all: user kmod ## build the modules for KDIR's kernel, and the programs
+
+user: $(PROGRAMS) ## build what runs in user space
+
+$(BUILD)/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -c -o $@ $<
+
+# For a shared library: thread-local storage that takes no call, and nothing that it would export.
+# That costs a recorded call 2 instructions, so programs do without.
+$(BUILD)/pic/%.o: %.c
+	@mkdir -p $(@D)
+	$(CC) $(ALL_CFLAGS) -fPIC -ftls-model=initial-exec -fvisibility=hidden -c -o $@ $<
+
+$(BUILD)/lib/syscalls.o $(BUILD)/pic/lib/syscalls.o: build/gen/syscalls_table.h
+
+build/gen/vmlinux.h: $(BTF)
+	@mkdir -p $(@D)
+	$(BPFTOOL) btf dump file $(BTF) format c >$@.tmp && mv $@.tmp $@
+
+# clang's name of x86-64 is x86 in libbpf's headers; the rest agree.
+$(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c bpf/compat.bpf.h build/gen/vmlinux.h \
+		include/uapi/kstats_bucket.h include/uapi/run_bpf.h
+	@mkdir -p $(@D)
+	$(CLANG) -O2 -g -target bpf -mcpu=v3 -Wall -D__TARGET_ARCH_$(patsubst x86_64,x86,$(shell uname -m)) \
+		-I. -Ibuild/gen -c -o $@ $<
+
+.SECONDARY: $(BUILD)/bpf/run.bpf.o
+
+build/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
+	@mkdir -p $(@D)
+	$(BPFTOOL) gen skeleton $< name $*_bpf >$@.tmp && mv $@.tmp $@
+
+$(BUILD)/lib/engine_bpf.o: build/gen/run.skel.h
+$(BUILD)/lib/engine_bpf.o: ALL_CFLAGS += -Ibuild/gen
+
+$(BUILD)/lib.a: $(LIB_OBJS)
+	rm -f $@
+	$(AR) rcs $@ $^
+
+# One object in which only rts_* is global: the program may have a sys_name() of its own.
+$(BUILD)/librts.a: $(RTS_OBJS)
+$(BUILD)/librts_pic.a: $(RTS_PIC)
+$(BUILD)/librts.a $(BUILD)/librts_pic.a:
+	rm -f $@
+	$(CC) $(CFLAGS) -r -nostdlib -o $(@:.a=.o) $^
+	$(OBJCOPY) --wildcard --keep-global-symbol='rts_*' $(@:.a=.o)
+	$(AR) rcs $@ $(@:.a=.o)
+
+$(BUILD)/vmm: $(BUILD)/examples/vmm.o $(BUILD)/librts.a
+	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm $(LDLIBS)
+
+# A library to preload. All but its four functions is hidden: a program may embed lib/rts itself.
+$(BUILD)/libstatpage-vdso.so: lib/rts/vdso_count.c $(RTS_SRCS) build/gen/syscalls_table.h
+	$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fPIC -fvisibility=hidden -c -o $@.o $<
+	$(CC) $(filter-out -MMD -MP,$(ALL_CFLAGS)) -fPIC -fvisibility=hidden -shared \
+		-Dclock_gettime=rts_uncounted_clock_gettime -o $@ $@.o $(RTS_SRCS) -pthread -lm -ldl
+
+tools/statpage: $(TOOL_OBJS) $(BUILD)/lib.a
+	$(if $(JSON_C_LIBS),,@echo "make: no json-c headers (Debian: libjson-c-dev):" \
+		"statpage convert is left out" >&2)
+	$(if $(BPF_MISSING),@echo "make: no $(BPF_MISSING) (Debian: libbpf-dev clang bpftool):" \
+		"statpage run has no engine bpf" >&2)
+	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm $(JSON_C_LIBS) $(BPF_LIBS) $(LDLIBS)
+
+tools/csfcat: tools/statpage
+	ln -f $< $@
+
+$(BUILD)/eventloop: $(BUILD)/examples/eventloop.o
+	$(CC) $(LDFLAGS) -o $@ $^ -pthread $(LDLIBS)
+
+-include $(TOOL_OBJS:.o=.d) $(LIB_OBJS:.o=.d) $(RTS_OBJS:.o=.d) $(RTS_PIC:.o=.d) \
+	 $(BUILD)/examples/eventloop.d $(BUILD)/examples/vmm.d
+
+kmod: ## build the kernel modules for the kernel whose headers are in KDIR
+	@test -e $(KDIR)/Makefile || { \
+		echo "make: no kernel headers in KDIR=$(KDIR):" \
+		     "install linux-headers-$$(uname -r), or name another kernel's with KDIR=..." >&2; \
+		exit 1; }
+	$(MAKE) -C $(KDIR) M=$(CURDIR)/kmod modules
+
+build/gen/syscalls_table.h: scripts/gen_syscalls.sh lib/syscalls.tbl
+	@mkdir -p $(@D)
+	CC="$(CC)" scripts/gen_syscalls.sh lib/syscalls.tbl >$@.tmp && mv $@.tmp $@
+
+unit: user ## build the unit tests, and run them on this machine
+	@scripts/deps.sh build unit
+	$(MAKE) -C tests units
+	@bad=0; for t in $$($(MAKE) -s -C tests list-units); do \
+		build/tests/unit/$$t || [ $$? = 77 ] || bad=1; \
+	done; exit $$bad
+
+native: user ## test statpage run, attach and convert on this machine
+	@tests/native/run.sh $(T)
+
+bench-run: user ## compare the cost of statpage run with that of strace -c -f
+	@tests/native/run.sh /dev/null
+	@tests/native/bench_strace.py
+
+bench-convert: user ## compare the speed of statpage convert with that of json-c's parser alone
+	@tests/native/run.sh /dev/null
+	@tests/native/bench_convert.py
+
+bench: ## measure costs: as ratios on this machine, as exact instruction counts in a guest
+	$(MAKE) -s -C tests bench_reader
+	$(BUILD)/tests/bench_reader
+	VM_DEBUG=0 VM_OUT=$(BUILD)/bench tests/debian/run.sh $(SUITE) bench bench_reader bench_kstats
+
+check: ## run all tests, guests included; ends with `N passed, N failed, N skipped`
+	@scripts/check.sh
+
+debian: ## run the guest tests on the kernel of one Debian suite: SUITE=trixie, sid, ...
+	@tests/debian/run.sh $(SUITE) $(T)
+
+demo: ## show the programs at work, in a guest that has the module
+	@scripts/demo.sh
+
+lint: ## check the sources: C by clang-format, clang-tidy and sparse, scripts by shellcheck
+	@scripts/lint.sh $(T)
+
+format: ## lay the C sources out as .clang-format says
+	@scripts/lint.sh --format
+
+compdb: kmod ## write compile_commands.json, and kmod/'s, for editors and clang-tidy
+	@scripts/lint.sh --compdb >compile_commands.json
+	scripts/kmod-compdb.py $(KDIR) kmod >kmod/compile_commands.json
+
+# What is installed, as FROM:TO below PREFIX. The headers keep their places to each other, so that a
+# program includes "lib/coarse_stat_fs.h" with -I.../include/statpage, or <coarse_stat_fs.h> without.
+PREFIX   ?= /usr/local
+INSTALL_PROGRAMS := tools/statpage:bin/statpage tools/csfcat:bin/csfcat build/librts.a:lib/librts.a \
+	build/librts_pic.a:lib/librts_pic.a \
+	build/libstatpage-vdso.so:lib/libstatpage-vdso.so
+INSTALL_FILES := \
+	include/uapi/coarse_stat_fs.h:include/statpage/include/uapi/coarse_stat_fs.h \
+	lib/coarse_stat_fs.h:include/statpage/lib/coarse_stat_fs.h \
+	lib/csf_map.h:include/statpage/lib/csf_map.h \
+	lib/rts/rts.h:include/statpage/lib/rts/rts.h \
+	packaging/coarse_stat_fs.h:include/coarse_stat_fs.h \
+	packaging/coarse_stat_fs.conf:lib/modules-load.d/coarse_stat_fs.conf \
+	packaging/sys-kernel-coarse_stat_fs.mount:lib/systemd/system/sys-kernel-coarse_stat_fs.mount \
+	README.md:share/doc/statpage/README.md \
+	LICENSE:share/doc/statpage/LICENSE \
+	packaging/completion/statpage.bash:share/bash-completion/completions/statpage \
+	packaging/completion/statpage.bash:share/bash-completion/completions/csfcat \
+	packaging/completion/_statpage:share/zsh/site-functions/_statpage \
+	tools/statpage.1:share/man/man1/statpage.1 tools/statpage.1:share/man/man1/csfcat.1 \
+	docs/man/coarse_stat_fs.4:share/man/man4/coarse_stat_fs.4 \
+	docs/man/kstats.9:share/man/man9/kstats.9 \
+	$(foreach f,$(wildcard docs/*.md),$(f):share/doc/statpage/$(f))
+
+install: user build/librts.a build/librts_pic.a ## install programs, headers and units below DESTDIR and PREFIX
+	@for f in $(INSTALL_PROGRAMS); do \
+		install -D $${f%%:*} $(DESTDIR)$(PREFIX)/$${f#*:} || exit 1; \
+	done
+	@for f in $(INSTALL_FILES); do \
+		install -D -m 644 $${f%%:*} $(DESTDIR)$(PREFIX)/$${f#*:} || exit 1; \
+	done
+	@sed -i 's,@PREFIX@,$(PREFIX),' $(DESTDIR)$(PREFIX)/lib/systemd/system/*coarse_stat_fs.mount
+	@echo "installed below $(DESTDIR)$(PREFIX)"
+
+install-kmod: kmod ## install the modules for KDIR's kernel, below DESTDIR
+	$(MAKE) -C $(KDIR) M=$(CURDIR)/kmod INSTALL_MOD_PATH=$(DESTDIR) modules_install
+
+uninstall: ## remove what install installed
+	@cd $(DESTDIR)$(PREFIX) && for f in $(INSTALL_PROGRAMS) $(INSTALL_FILES); do \
+		rm -f $${f#*:}; d=$${f#*:}; rmdir -p --ignore-fail-on-non-empty $${d%/*} 2>/dev/null; \
+	done; true
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  %-13s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+clean: ## remove all outputs (the cache of downloads stays)
+	rm -rf $(BUILD) $(PROGRAMS)
+	find kmod examples tests/kmod -name '*.o' -o -name '*.ko' -o -name '*.mod' -o -name '*.mod.c' \
+		-o -name '.*.cmd' -o -name Module.symvers -o -name modules.order | xargs -r rm -f

@@ -1,0 +1,468 @@
+// SPDX-License-Identifier: GPL-2.0 OR MIT
+/*
+ * Runtime stats of a process tree: a thread is watched when it has a mark in task storage, and its
+ * children inherit the mark at fork. Calls are summed up here, in rows of {life, call, CPU}; the
+ * watcher is told of forks, execs, exits and new rows, and reads rows when a life is over.
+ */
+#include "bpf/compat.bpf.h"
+
+#include "include/uapi/kstats_bucket.h"
+#include "include/uapi/run_bpf.h"
+
+#define X32_BIT		  0x40000000u
+#define SIGNAL_GROUP_EXIT 4
+#define PF_EXITING	  4
+#define MAX_ERRNO	  4095
+
+char LICENSE[] SEC("license") = "Dual MIT/GPL";
+
+struct {
+	__uint(type, BPF_MAP_TYPE_TASK_STORAGE);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__type(key, int);
+	__type(value, struct run_task);
+} tasks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 32768);
+	__type(key, struct run_key);
+	__type(value, struct run_row);
+} rows SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_RINGBUF);
+	__uint(max_entries, 8 << 20);
+} events SEC(".maps");
+
+const volatile __u32 exec_nr, execveat_nr; /* of the watcher's ABI */
+const volatile __u64 wake_bytes;	   /* wake the watcher when this much is to be read */
+
+__u32 last_life = 1; /* the first is the root's */
+__u32 watcher_level; /* of the watcher's pid namespace */
+__u64 lost_events;   /* the ring was full */
+__u64 lost_forks;    /* children that could not be marked */
+
+static struct run_row empty_row;
+
+static __always_inline struct run_task *mark_of(struct task_struct *task)
+{
+	return bpf_task_storage_get(&tasks, task, 0, 0);
+}
+
+/* The task's number in the pid namespace of that depth. */
+static __always_inline int pid_at(struct task_struct *task, __u32 level)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	struct upid u = {};
+
+	bpf_probe_read_kernel(&u, sizeof(u),
+			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+				      level * sizeof(u));
+	return u.nr;
+}
+
+static __always_inline int pid_of(struct task_struct *task)
+{
+	return pid_at(task, watcher_level);
+}
+
+static __always_inline int ns_pid_of(struct task_struct *task)
+{
+	return pid_at(task, BPF_CORE_READ(task, thread_pid, level));
+}
+
+/* The watcher looks by itself every now and then: to wake it at each event would cost the program. */
+static __always_inline __u64 wake_flags(bool now)
+{
+	if (now || bpf_ringbuf_query(&events, BPF_RB_AVAIL_DATA) >= wake_bytes)
+		return BPF_RB_FORCE_WAKEUP;
+	return BPF_RB_NO_WAKEUP;
+}
+
+static __always_inline void *reserve(__u64 size)
+{
+	void *e = bpf_ringbuf_reserve(&events, size, 0);
+
+	if (!e)
+		__sync_fetch_and_add(&lost_events, 1);
+	return e;
+}
+
+static __always_inline struct run_event *event_new(__u32 type, struct task_struct *task,
+						   struct run_task *t)
+{
+	struct run_event *e = reserve(sizeof(*e));
+	struct task_struct *leader;
+
+	if (!e)
+		return NULL;
+	__builtin_memset(e, 0, sizeof(*e));
+	leader = BPF_CORE_READ(task, group_leader);
+	e->type = type;
+	e->life = t->life;
+	e->tid = pid_of(task);
+	e->tgid = pid_of(leader);
+	e->ns_pid = ns_pid_of(leader);
+	e->ppid = pid_of(BPF_CORE_READ(task, real_parent, group_leader));
+	e->time_ns = bpf_ktime_get_ns();
+	BPF_CORE_READ_STR_INTO(&e->comm, task, comm);
+	return e;
+}
+
+/* What the thread's life, or the thread's part of it, came to. */
+static __always_inline void add_sums(struct run_event *e, struct task_struct *task,
+				     struct run_task *t)
+{
+	e->on_ns = t->on_ns;
+	if (t->in_since && e->time_ns > t->in_since)
+		e->on_ns += e->time_ns - t->in_since;
+	e->user_ns = BPF_CORE_READ(task, utime);
+	e->system_ns = BPF_CORE_READ(task, stime);
+	e->attempted = t->attempted;
+	e->table_full = t->table_full;
+	e->no_exit = t->no_exit;
+	e->clock_back = t->clock_back;
+}
+
+static __always_inline __u8 abi_of(struct task_struct *task, __u32 nr)
+{
+	__u32 status;
+
+	if (!compat_thread_status(task, &status))
+		return RUN_OTHER;
+	if (status & COMPAT_TS_COMPAT)
+		return RUN_I386;
+	/* -1, which seccomp and tracers use to skip a call, has the x32 bit too. */
+	return (nr & X32_BIT) && nr != (__u32)-1 ? RUN_X32 : RUN_X86_64;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct run_task *t = mark_of(task);
+
+	if (!t)
+		return 0;
+	t->nr = id;
+	t->abi = abi_of(task, t->nr);
+	if (t->abi == RUN_X32)
+		t->nr &= ~X32_BIT;
+	if (t->special == RUN_CALIBRATES) {
+		watcher_level = BPF_CORE_READ(task, thread_pid, level);
+		t->special = RUN_PLAIN;
+	} else if (t->special == RUN_ARMED) {
+		if (t->nr != exec_nr && t->nr != execveat_nr)
+			return 0;
+		t->special = RUN_PLAIN;
+	}
+	if (t->in_call)
+		t->no_exit++;
+	t->in_call = 1;
+	t->attempted++;
+	t->waiting_ns = 0;
+	t->enter_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
+/* A row that the watcher knows of; NULL: there is no room. */
+static __always_inline struct run_row *row_new(struct run_key *key)
+{
+	struct run_row_event *e;
+
+	if (bpf_map_update_elem(&rows, key, &empty_row, BPF_NOEXIST))
+		return NULL;
+	e = bpf_ringbuf_reserve(&events, sizeof(*e), 0);
+	if (!e) {
+		bpf_map_delete_elem(&rows, key);
+		return NULL;
+	}
+	e->type = RUN_ROW;
+	e->key = *key;
+	bpf_ringbuf_submit(e, wake_flags(false));
+	return bpf_map_lookup_elem(&rows, key);
+}
+
+static __always_inline void count_error(struct run_row *row, __u32 err)
+{
+	row->errors++;
+	for (int i = 0; i < RUN_NR_ERRS; i++) {
+		if (row->errs[i].err && row->errs[i].err != err)
+			continue;
+		row->errs[i].err = err;
+		row->errs[i].count++;
+		return;
+	}
+}
+
+static __always_inline void count_call(struct run_task *t, __u64 ns, long ret)
+{
+	struct run_key key = {
+		.life = t->life,
+		.nr = t->nr,
+		.abi = t->abi,
+		.cpu = bpf_get_smp_processor_id(),
+	};
+	struct run_row *row = bpf_map_lookup_elem(&rows, &key);
+	__u32 slot;
+
+	if (!row)
+		row = row_new(&key);
+	if (!row) {
+		t->table_full++;
+		return;
+	}
+	if (!row->count || ns < row->min_ns)
+		row->min_ns = ns;
+	if (ns > row->max_ns)
+		row->max_ns = ns;
+	row->count++;
+	row->total_ns += ns;
+	/* Switched away from, and back unseen: then nothing is known. */
+	if (!t->off_since) {
+		row->split_count++;
+		row->waiting_ns += t->waiting_ns;
+	}
+	if (ret < 0 && ret >= -MAX_ERRNO)
+		count_error(row, -ret);
+	slot = kstats_slot(ns, RUN_BITS);
+	if (slot >= RUN_NR_SLOTS)
+		slot = RUN_NR_SLOTS - 1;
+	row->slot[slot]++;
+}
+
+/* The command line, which the kernel has just written: its pages are there. */
+static __always_inline void tell_args(struct task_struct *task, __u32 life)
+{
+	__u64 start = BPF_CORE_READ(task, mm, arg_start);
+	__u32 total = BPF_CORE_READ(task, mm, arg_end) - start;
+
+	for (__u32 i = 0; i < RUN_CHUNKS; i++) {
+		struct run_args_event *e;
+		__u32 at = i * RUN_TEXT, len = total - at;
+
+		if (at >= total)
+			break;
+		e = reserve(sizeof(*e));
+		if (!e)
+			break;
+		/* The verifier has to see the bound on the very register that is passed. */
+		barrier_var(len);
+		if (len > RUN_TEXT)
+			len = RUN_TEXT;
+		barrier_var(len);
+		e->type = RUN_ARGS;
+		e->life = life;
+		e->total = total;
+		e->at = at;
+		e->len = len;
+		if (bpf_probe_read_user(e->text, len, (void *)(start + at)))
+			e->len = 0;
+		bpf_ringbuf_submit(e, wake_flags(false));
+	}
+}
+
+static __always_inline void exec_done(struct task_struct *task, struct run_task *t)
+{
+	struct run_event *e = event_new(RUN_EXEC, task, t);
+	__u32 life = t->life;
+
+	if (!t->first_exec)
+		life = __sync_fetch_and_add(&last_life, 1) + 1;
+	if (e) {
+		e->other_life = life;
+		e->old_tid = t->tid;
+		add_sums(e, task, t);
+		/* The program asked for began with this very call. */
+		if (t->first_exec)
+			e->time_ns = t->enter_ns;
+		bpf_ringbuf_submit(e, wake_flags(false));
+	}
+	t->tid = pid_of(task);
+	if (!t->first_exec)
+		t->attempted = t->table_full = t->no_exit = t->clock_back = 0;
+	t->first_exec = 0;
+	t->exec_pending = 0;
+	t->life = life;
+	tell_args(task, life);
+}
+
+SEC("tp_btf/sys_exit")
+int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct run_task *t = mark_of(task);
+	__u64 now;
+
+	/* Not in a call: a new child returns from its parent's, or the mark came in the midst of one. */
+	if (!t || !t->in_call)
+		return 0;
+	now = bpf_ktime_get_ns();
+	t->in_call = 0;
+	if (t->abi == RUN_I386)
+		ret = (int)ret;
+	if (now < t->enter_ns)
+		t->clock_back++;
+	else
+		count_call(t, now - t->enter_ns, ret);
+	/* Only here has the successful execve been counted: with the old program. */
+	if (t->exec_pending)
+		exec_done(task, t);
+	return 0;
+}
+
+SEC("tp_btf/sched_switch")
+int BPF_PROG(sched_switch, bool preempt, struct task_struct *prev, struct task_struct *next)
+{
+	struct run_task *t = mark_of(prev);
+	__u64 now;
+
+	if (t) {
+		now = bpf_ktime_get_ns();
+		if (t->in_since)
+			t->on_ns += now - t->in_since;
+		t->in_since = 0;
+		t->off_since = now;
+	}
+	t = mark_of(next);
+	if (t) {
+		now = bpf_ktime_get_ns();
+		if (t->off_since)
+			t->waiting_ns += now - t->off_since;
+		t->off_since = 0;
+		t->in_since = now;
+	}
+	return 0;
+}
+
+SEC("tp_btf/sched_process_fork")
+int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
+{
+	struct run_task *p = mark_of(parent), *c;
+	struct run_event *e;
+
+	if (!p || p->special || !p->life)
+		return 0;
+	c = bpf_task_storage_get(&tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!c) {
+		__sync_fetch_and_add(&lost_forks, 1);
+		return 0;
+	}
+	c->tid = pid_of(child);
+	c->life = p->life;
+	if (child->tgid != parent->tgid)
+		c->life = __sync_fetch_and_add(&last_life, 1) + 1;
+	e = event_new(RUN_FORK, child, c);
+	if (!e)
+		return 0;
+	e->other_life = p->life;
+	bpf_ringbuf_submit(e, wake_flags(false));
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(process_exec, struct task_struct *task)
+{
+	struct run_task *t = mark_of(task);
+
+	if (t)
+		t->exec_pending = 1;
+	return 0;
+}
+
+SEC("tp_btf/sched_process_exit")
+int BPF_PROG(process_exit, struct task_struct *task)
+{
+	struct run_task *t = mark_of(task);
+	struct run_event *e;
+
+	if (!t || !t->life)
+		return 0;
+	t->dead = 1;
+	e = event_new(RUN_EXIT, task, t);
+	if (!e)
+		return 0;
+	add_sums(e, task, t);
+	e->in_call = t->in_call;
+	e->abi = t->abi;
+	e->nr = t->nr;
+	e->group_exit = (BPF_CORE_READ(task, signal, flags) & SIGNAL_GROUP_EXIT) != 0;
+	e->status = e->group_exit ? BPF_CORE_READ(task, signal, group_exit_code) :
+				    BPF_CORE_READ(task, exit_code);
+	bpf_ringbuf_submit(e, wake_flags(t->root));
+	return 0;
+}
+
+/* Of a process's leader; what exec does to the name is told with the exec. */
+SEC("tp_btf/task_rename")
+int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
+{
+	struct run_task *t = mark_of(task);
+	struct run_event *e;
+
+	if (!t || t->special || task->pid != task->tgid || (t->in_call && t->nr == exec_nr) ||
+	    (t->in_call && t->nr == execveat_nr))
+		return 0;
+	e = event_new(RUN_COMM, task, t);
+	if (!e)
+		return 0;
+	bpf_probe_read_kernel_str(e->comm, sizeof(e->comm), comm);
+	bpf_ringbuf_submit(e, wake_flags(false));
+	return 0;
+}
+
+static __always_inline void tell_thread(struct seq_file *seq, struct run_task *t)
+{
+	struct run_thread th = {
+		.enter_ns = t->enter_ns,
+		.table_full = t->table_full,
+		.no_exit = t->no_exit,
+		.clock_back = t->clock_back,
+		.life = t->life,
+		.tid = t->tid,
+		.nr = t->nr,
+		.abi = t->abi,
+		.in_call = t->in_call,
+	};
+
+	bpf_seq_write(seq, &th, sizeof(th));
+}
+
+SEC("iter/task")
+int list_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct run_task *t;
+
+	if (!task)
+		return 0;
+	t = mark_of(task);
+	if (t && !t->dead && t->life && !(task->flags & PF_EXITING))
+		tell_thread(ctx->meta->seq, t);
+	return 0;
+}
+
+/* Mark the threads of a leader that was marked for it; tell those that are new. */
+SEC("iter/task")
+int adopt_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct run_task *leader, *t;
+
+	if (!task)
+		return 0;
+	leader = mark_of(task->group_leader);
+	if (!leader || !leader->adopting || mark_of(task))
+		return 0;
+	t = bpf_task_storage_get(&tasks, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!t) {
+		__sync_fetch_and_add(&lost_forks, 1);
+		return 0;
+	}
+	t->life = leader->life;
+	t->tid = pid_of(task);
+	tell_thread(ctx->meta->seq, t);
+	return 0;
+}

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * From what bpf/run.bpf.c tells to the tree of processes: events become forks, execs and ends, rows
+ * become the calls of a life. The maps are given by descriptor; nothing here loads or attaches.
+ */
+#ifndef STATPAGE_BPF_TREE_H
+#define STATPAGE_BPF_TREE_H
+
+#include "include/uapi/run_bpf.h"
+#include "lib/procs.h"
+
+#define BPF_TREE_HASH 256
+
+struct life;
+
+struct bpf_tree {
+	struct tree tree;
+	struct life *hash[BPF_TREE_HASH];
+	struct run_result *res;
+	bool own_root; /* we started it, so we may wait for it */
+	bool named;    /* the tree has its command */
+	bool root_gone;
+	int rows;    /* descriptors: of the map of rows */
+	int threads; /* and of the iterator over live threads */
+};
+
+/* The root, counted from now on as life 1. 0 or -ENOMEM. */
+int bpf_tree_root(struct bpf_tree *b, pid_t pid);
+/* A thread of the root that was there before. */
+void bpf_tree_adopt(struct bpf_tree *b, pid_t tid);
+/* One message of the ring. */
+void bpf_tree_event(struct bpf_tree *b, const void *data);
+/* Records of every live process. */
+void bpf_tree_snapshot(struct bpf_tree *b, enum rts_reason reason);
+/* The last records, while processes live. */
+void bpf_tree_let_go(struct bpf_tree *b);
+/* Events were lost: forget threads that are gone. */
+void bpf_tree_resync(struct bpf_tree *b);
+/* Forget the rows that the watcher has made itself. */
+void bpf_tree_drop_own(struct bpf_tree *b);
+void bpf_tree_free(struct bpf_tree *b);
+
+#endif /* STATPAGE_BPF_TREE_H */

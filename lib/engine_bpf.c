@@ -1,0 +1,375 @@
+/* SPDX-License-Identifier: MIT */
+/*
+ * The engine that watches from the kernel: bpf/run.bpf.c counts, this file loads it, marks the first
+ * threads and reads what it tells. Nothing is pinned: the programs go when we go, however that is.
+ */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <linux/capability.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "run.skel.h"
+
+#include "lib/bpf_tree.h"
+#include "lib/child.h"
+#include "lib/procfs.h"
+#include "lib/watch_signals.h"
+
+#define POLL_MS		50 /* how late an event may be noticed */
+#define WAKE_BYTES	(1 << 20)
+#define CALIBRATE_CALLS 2000
+#define CALIBRATE_TURNS 5
+
+struct watch {
+	const struct run_opts *opts;
+	struct bpf_tree tree;
+	struct child child;
+	struct run_bpf *bpf;
+	struct ring_buffer *ring;
+	uint64_t plain_ns; /* CALIBRATE_CALLS calls before anything was attached */
+	uint64_t lost_seen;
+	unsigned int ends; /* how often we were asked to end */
+	bool let_go;
+};
+
+static struct watch w;
+
+static int say_nothing(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	(void)level;
+	(void)fmt;
+	(void)ap;
+	return 0;
+}
+
+/* Root without a capability may not, a user with it may. */
+static bool has_caps(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct d[2] = {{0}};
+	uint64_t have;
+
+	if (syscall(SYS_capget, &head, d))
+		return false;
+	have = d[0].effective | (uint64_t)d[1].effective << 32;
+	return have & (1ull << CAP_SYS_ADMIN) ||
+	       (have & (1ull << CAP_BPF) && have & (1ull << CAP_PERFMON));
+}
+
+/* What the kernel said to bpf(), for a person. */
+static void explain(int err, char *why, size_t len)
+{
+	char text[128] = "";
+	struct proc_status st = {0};
+	FILE *f = fopen("/sys/kernel/security/lockdown", "re");
+
+	if (f && !fgets(text, sizeof(text), f))
+		text[0] = '\0';
+	if (f)
+		fclose(f);
+	procfs_status(getpid(), &st);
+	if (err == EPERM && strstr(text, "[confidentiality]"))
+		snprintf(why, len, "the kernel is locked down (confidentiality)");
+	else if ((err == EPERM || err == ENOSYS || err == EACCES) && st.seccomp == 2)
+		snprintf(why, len, "a seccomp filter forbids bpf(): %s", strerror(err));
+	else
+		snprintf(why, len, "the kernel does not load its programs: %s", strerror(err));
+}
+
+static uint64_t measure(void)
+{
+	uint64_t best = UINT64_MAX;
+
+	for (int turn = 0; turn < CALIBRATE_TURNS; turn++) {
+		uint64_t ns = now_ns();
+
+		for (int i = 0; i < CALIBRATE_CALLS; i++)
+			syscall(SYS_getppid);
+		ns = now_ns() - ns;
+		best = ns < best ? ns : best;
+	}
+	return best;
+}
+
+static void close_all(void)
+{
+	ring_buffer__free(w.ring);
+	run_bpf__destroy(w.bpf);
+	w.ring = NULL;
+	w.bpf = NULL;
+}
+
+static int on_message(void *ctx, void *data, size_t size)
+{
+	(void)ctx;
+	(void)size;
+	bpf_tree_event(&w.tree, data);
+	return 0;
+}
+
+static int mark(pid_t pid, const struct run_task *mark)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0), err = 0;
+
+	if (fd < 0)
+		return -errno;
+	if (bpf_map_update_elem(bpf_map__fd(w.bpf->maps.tasks), &fd, mark, BPF_ANY))
+		err = -errno;
+	close(fd);
+	return err;
+}
+
+static void unmark_self(void)
+{
+	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+
+	if (fd < 0)
+		return;
+	bpf_map_delete_elem(bpf_map__fd(w.bpf->maps.tasks), &fd);
+	close(fd);
+}
+
+/* Count a number of calls of ours: what a call costs, and in which pid namespace we are. */
+static int calibrate(void)
+{
+	struct run_task t = {.special = RUN_CALIBRATES, .tid = getpid()};
+	struct rts_engine *e = &w.tree.tree.engine;
+	uint64_t ns;
+	int ret = mark(getpid(), &t);
+
+	if (ret)
+		return ret;
+	ns = measure();
+	unmark_self();
+	ring_buffer__consume(w.ring);
+	bpf_tree_drop_own(&w.tree);
+	e->has_cost = true;
+	e->cost_ns = ns > w.plain_ns ? (ns - w.plain_ns) / CALIBRATE_CALLS : 0;
+	return 0;
+}
+
+static int load(void)
+{
+	int ret;
+
+	w.bpf = run_bpf__open();
+	if (!w.bpf)
+		return -errno;
+	w.bpf->rodata->exec_nr = SYS_execve;
+	w.bpf->rodata->execveat_nr = SYS_execveat;
+	w.bpf->rodata->wake_bytes = WAKE_BYTES;
+	ret = run_bpf__load(w.bpf);
+	if (ret)
+		return ret;
+	w.plain_ns = measure();
+	ret = run_bpf__attach(w.bpf);
+	if (ret)
+		return ret;
+	w.ring = ring_buffer__new(bpf_map__fd(w.bpf->maps.events), on_message, NULL, NULL);
+	if (!w.ring)
+		return -errno;
+	w.tree.rows = bpf_map__fd(w.bpf->maps.rows);
+	w.tree.threads = bpf_link__fd(w.bpf->links.list_threads);
+	return calibrate();
+}
+
+static int prepare(const struct run_opts *o, char *why, size_t len)
+{
+	int ret;
+
+	if (o->kvm_stats) {
+		snprintf(why, len, "--kvm-stats needs a watcher that can stop the program");
+		return -EINVAL;
+	}
+	if (!has_caps()) {
+		snprintf(why, len, "it needs CAP_BPF and CAP_PERFMON, as root has them");
+		return -EPERM;
+	}
+	if (access("/sys/kernel/btf/vmlinux", R_OK)) {
+		snprintf(why, len, "this kernel has no BTF (/sys/kernel/btf/vmlinux)");
+		return -ENOENT;
+	}
+	libbpf_set_print(say_nothing);
+	w = (struct watch){.opts = o, .child = CHILD_INIT};
+	ret = load();
+	if (ret) {
+		explain(-ret, why, len);
+		close_all();
+	}
+	return ret;
+}
+
+/* The child, which waits, is marked; it counts from its execve on. */
+static int start(struct run_sink *sink)
+{
+	struct run_task t = {.life = 1, .root = 1, .special = RUN_ARMED, .first_exec = 1};
+	struct rlimit files;
+	pid_t pid;
+	int ret;
+
+	getrlimit(RLIMIT_NOFILE, &files);
+	ret = child_fork(&w.child, w.opts, &files, sink, &pid);
+	if (ret)
+		return ret;
+	t.tid = pid;
+	w.tree.own_root = true;
+	ret = mark(pid, &t);
+	if (!ret)
+		ret = bpf_tree_root(&w.tree, pid);
+	if (ret) {
+		sink->warn(sink, "cannot watch pid %d: %s", pid, strerror(-ret));
+		child_close(&w.child);
+		while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+			;
+		return ret;
+	}
+	child_release(&w.child);
+	return 0;
+}
+
+/* New threads found. Those that a marked one makes meanwhile have their mark already. */
+static int adopt(void)
+{
+	struct run_thread buf[64];
+	int fd = bpf_iter_create(bpf_link__fd(w.bpf->links.adopt_threads)), found = 0;
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	while ((n = read(fd, buf, sizeof(buf))) > 0 || (n < 0 && errno == EINTR))
+		for (ssize_t i = 0; n > 0 && i < n / (ssize_t)sizeof(buf[0]); i++, found++)
+			bpf_tree_adopt(&w.tree, buf[i].tid);
+	close(fd);
+	return n < 0 ? -errno : found;
+}
+
+static int attach(struct run_sink *sink)
+{
+	pid_t pid = w.opts->attach;
+	struct run_task t = {.life = 1, .root = 1, .tid = pid, .adopting = 1};
+	int ret = mark(pid, &t);
+
+	if (ret == -ESRCH) {
+		sink->warn(sink, "no process has the pid %d", pid);
+		return ret;
+	}
+	if (ret) {
+		sink->warn(sink, "pid %d cannot be watched: %s", pid,
+			   ret == -EINVAL ? "it is a thread, not a process" : strerror(-ret));
+		return ret;
+	}
+	ret = bpf_tree_root(&w.tree, pid);
+	while (!ret) {
+		int found = adopt();
+
+		ret = found < 0 ? found : 0;
+		if (!found)
+			break;
+	}
+	if (ret)
+		sink->warn(sink, "cannot watch pid %d: %s", pid, strerror(-ret));
+	/* One that was past its end already will not tell it. */
+	ring_buffer__consume(w.ring);
+	bpf_tree_resync(&w.tree);
+	return ret;
+}
+
+static void on_signals(void)
+{
+	struct watch_news n = watch_take();
+	struct bpf_tree *b = &w.tree;
+
+	ring_buffer__consume(w.ring);
+	/* Before its exec there is nothing to tell of the program. */
+	if (n.snapshot && b->res->started)
+		bpf_tree_snapshot(b, RTS_SIGNAL);
+	if (n.interval && b->res->started)
+		bpf_tree_snapshot(b, RTS_INTERVAL);
+	if (!n.end)
+		return;
+	/* A program of ours gets it, unless the terminal has told it; it may want to end in peace. */
+	if (w.opts->argv && !b->root_gone && !n.from_terminal)
+		kill(b->tree.root, n.end);
+	if (++w.ends > 1 || b->root_gone || !w.opts->argv) {
+		b->res->interrupted = n.end;
+		bpf_tree_let_go(b);
+		w.let_go = true;
+	}
+}
+
+static void check_lost(void)
+{
+	uint64_t lost = w.bpf->bss->lost_events + w.bpf->bss->lost_forks;
+	struct tree *t = &w.tree.tree;
+
+	if (lost == w.lost_seen)
+		return;
+	ring_buffer__consume(w.ring);
+	t->sink->warn(t->sink, "%llu events were lost: records of processes are not complete",
+		      (unsigned long long)(lost - w.lost_seen));
+	t->calls.lost.records_dropped += lost - w.lost_seen;
+	w.lost_seen = lost;
+	bpf_tree_resync(&w.tree);
+}
+
+static void watch(void)
+{
+	while (w.tree.tree.nr_tasks && !w.let_go) {
+		if (watch_pending)
+			on_signals();
+		else
+			ring_buffer__poll(w.ring, POLL_MS);
+		/* Most events wake nobody, and epoll sees only those that do. */
+		ring_buffer__consume(w.ring);
+		check_lost();
+	}
+}
+
+static int run(const struct run_opts *o, struct run_sink *sink, struct run_result *res)
+{
+	struct tree *t = &w.tree.tree;
+	int ret;
+
+	*res = (struct run_result){.wait_status = -1, .started = !o->argv};
+	w.tree.res = res;
+	t->sink = sink;
+	t->engine.name = engine_bpf.name;
+	t->engine.cannot_see = engine_bpf.cannot_see;
+	t->engine.split = o->no_split ? NULL : "sched_switch";
+	t->engine.split_absent = o->no_split ? "not asked for" : NULL;
+	t->engine.has_pin = o->pin_cpu >= 0;
+	t->engine.pinned_cpu = (uint32_t)o->pin_cpu;
+	ret = watch_start(o->snapshot_signal, o->interval_ns);
+	if (ret)
+		sink->warn(sink, "cannot make a timer: %s", strerror(-ret));
+	if (!ret && o->pin_cpu >= 0)
+		child_pin(o->pin_cpu);
+	if (!ret)
+		ret = o->argv ? start(sink) : attach(sink);
+	if (!ret)
+		watch();
+	if (!ret && !res->started && !res->interrupted)
+		res->exec_errno = child_exec_errno(&w.child);
+	if (!ret && res->started && !res->interrupted)
+		tree_finish(t, RTS_EXIT, res->wait_status);
+	bpf_tree_free(&w.tree);
+	close_all();
+	watch_stop();
+	return ret;
+}
+
+const struct run_engine engine_bpf = {
+	.name = "bpf",
+	.cannot_see =
+		"calls that the vDSO or a seccomp filter answers, virtual CPU exits and counters "
+		"pages are unseen",
+	.prepare = prepare,
+	.run = run,
+};

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+/* Distributions as text, JSON and plots. */
+#include <inttypes.h>
+#include <string.h>
+
+#include "lib/fmt_dist.h"
+#include "uapi/kstats_bucket.h"
+
+static const struct {
+	double q;
+	const char *name;
+} quantiles[] = {{0, "min"},	{0.5, "p50"},	 {0.9, "p90"},
+		 {0.99, "p99"}, {0.999, "p999"}, {1, "max"}};
+#define NR_QUANTILES (sizeof(quantiles) / sizeof(quantiles[0]))
+
+/* NULL: no samples there. */
+static const struct hist *pick(const struct dist_metric *m, int cpu)
+{
+	if (cpu < 0)
+		return m->all;
+	return (unsigned int)cpu < m->nr_cpus ? m->cpu[cpu] : NULL;
+}
+
+void fmt_dist_ledger(FILE *f, const struct dist_ledger *l)
+{
+	fprintf(f, "attempted %" PRIu64 " recorded %" PRIu64 " missed %" PRIu64, l->attempted,
+		l->recorded, l->missed);
+	if (l->causes[0])
+		fprintf(f, " (%s)", l->causes);
+	if (l->inside)
+		fprintf(f, " inside %" PRIu64, l->inside);
+	if (l->filtered)
+		fprintf(f, " filtered %" PRIu64, l->filtered);
+	if (l->stopped)
+		fprintf(f, " stopped %" PRIu64, l->stopped);
+	if (l->unpaired)
+		fprintf(f, " unpaired %" PRIu64, l->unpaired);
+}
+
+static void put_head(FILE *f, const char *name, const struct dist_metric *m, int cpu)
+{
+	fprintf(f, "%s", name);
+	if (cpu >= 0)
+		fprintf(f, " on CPU %d", cpu);
+	fprintf(f, ": %s, %s\n", m->origin, m->state);
+	fmt_dist_ledger(f, &m->ledger);
+	fputc('\n', f);
+	fputs(m->notes, f);
+}
+
+/* 480 ns, 20.1 us, 1.06 ms: three digits, as a slot is no finer. */
+static const char *show_ns(char buf[16], uint64_t ns)
+{
+	static const char *const unit[] = {"ns", "us", "ms", "s"};
+	double v = (double)ns;
+	unsigned int i;
+
+	for (i = 0; i < 3 && v >= 999.5; i++)
+		v /= 1000;
+	snprintf(buf, 16, "%.*f %s", i == 0 || v >= 99.95 ? 0 : v >= 9.995 ? 1 : 2, v, unit[i]);
+	return buf;
+}
+
+void fmt_dist_text(FILE *f, const char *name, const struct dist_metric *m, int cpu)
+{
+	const struct hist *h = pick(m, cpu);
+	uint64_t so_far = 0;
+	unsigned int i;
+
+	put_head(f, name, m, cpu);
+	if (!h || !h->count) {
+		fputs("no samples\n", f);
+		return;
+	}
+	fprintf(f, "%20s %20s %12s %20s %8s\n", "from ns", "to ns", "count", "avg ns", "share");
+	for (i = 0; i < h->nr; i++) {
+		if (!h->slot[i].count)
+			continue;
+		so_far += h->slot[i].count;
+		fprintf(f, "%20" PRIu64 " %20" PRIu64 " %12" PRIu64 " %20" PRIu64 " %8.6f\n",
+			(uint64_t)kstats_slot_low(i, h->bits),
+			(uint64_t)kstats_slot_high(i, h->bits), h->slot[i].count,
+			hist_slot_mean(h, i),
+			so_far == h->count ? 1.0 : (double)so_far / (double)h->count);
+	}
+}
+
+void fmt_dist_quantiles(FILE *f, const char *name, const struct dist_metric *m, int cpu)
+{
+	const struct hist *h = pick(m, cpu);
+	char a[16], b[16], c[16];
+	struct hist_quantile q;
+	unsigned int i;
+
+	put_head(f, name, m, cpu);
+	if (!h || !h->count) {
+		fputs("no samples\n", f);
+		return;
+	}
+	for (i = 0; i < NR_QUANTILES; i++) {
+		hist_quantile(h, quantiles[i].q, &q);
+		fprintf(f, "%-5s %10s  (%s .. %s)\n", quantiles[i].name, show_ns(a, q.value),
+			show_ns(b, q.low), show_ns(c, q.high));
+	}
+	fprintf(f, "%-5s %10s  of %" PRIu64 " samples\n", "mean",
+		h->sum == UINT64_MAX ? "-" : show_ns(a, hist_mean(h)), h->count);
+}
+
+/* Text of the kernel and of users: ASCII in practice; what JSON forbids is escaped. */
+static void put_string(FILE *f, const char *s)
+{
+	fputc('"', f);
+	for (; *s; s++) {
+		if (*s == '"' || *s == '\\')
+			fprintf(f, "\\%c", *s);
+		else if ((unsigned char)*s < 0x20 || (unsigned char)*s >= 0x7f)
+			fprintf(f, "\\u%04x", (unsigned char)*s);
+		else
+			fputc(*s, f);
+	}
+	fputc('"', f);
+}
+
+static void put_slots(FILE *f, const struct hist *h)
+{
+	const char *comma = "";
+	unsigned int i;
+
+	for (i = 0; i < h->nr; i++) {
+		if (!h->slot[i].count)
+			continue;
+		fprintf(f,
+			"%s{\"slot\":%u,\"low\":%" PRIu64 ",\"high\":%" PRIu64
+			",\"count\":%" PRIu64,
+			comma, i, (uint64_t)kstats_slot_low(i, h->bits),
+			(uint64_t)kstats_slot_high(i, h->bits), h->slot[i].count);
+		if (h->slot[i].sum != UINT64_MAX)
+			fprintf(f, ",\"sum\":%" PRIu64, h->slot[i].sum);
+		fprintf(f, ",\"density\":%.9g}",
+			(double)h->slot[i].count / (double)kstats_slot_width(i, h->bits));
+		comma = ",";
+	}
+}
+
+static void put_quantiles(FILE *f, const struct hist *h)
+{
+	struct hist_quantile q;
+	unsigned int i;
+
+	for (i = 0; i < NR_QUANTILES; i++) {
+		if (hist_quantile(h, quantiles[i].q, &q))
+			return;
+		fprintf(f,
+			"%s\"%s\":{\"value\":%" PRIu64 ",\"low\":%" PRIu64 ",\"high\":%" PRIu64 "}",
+			i ? "," : "", quantiles[i].name, q.value, q.low, q.high);
+	}
+}
+
+void fmt_dist_json(FILE *f, const char *name, const struct dist_metric *m, int cpu)
+{
+	const struct hist *h = pick(m, cpu);
+	const struct dist_ledger *l = &m->ledger;
+
+	fputs("{\"name\":", f);
+	put_string(f, name);
+	if (cpu >= 0)
+		fprintf(f, ",\"cpu\":%d", cpu);
+	fprintf(f, ",\"bits\":%u,\"unit\":\"ns\",\"state\":", m->all->bits);
+	put_string(f, m->state);
+	fputs(",\"origin\":", f);
+	put_string(f, m->origin);
+	fprintf(f,
+		",\"complete\":%s,\"attempted\":%" PRIu64 ",\"recorded\":%" PRIu64
+		",\"missed\":%" PRIu64 ",\"causes\":",
+		l->missed ? "false" : "true", l->attempted, l->recorded, l->missed);
+	put_string(f, l->causes);
+	fprintf(f,
+		",\"filtered\":%" PRIu64 ",\"stopped\":%" PRIu64 ",\"inside\":%" PRIu64
+		",\"unpaired\":%" PRIu64 ",\"count\":%" PRIu64,
+		l->filtered, l->stopped, l->inside, l->unpaired, h ? h->count : 0);
+	/* A CPU's sum is known by its slots' averages only. */
+	if (h && h->count && h->sum != UINT64_MAX && cpu < 0)
+		fprintf(f, ",\"sum\":%" PRIu64, h->sum);
+	if (h && h->count && h->sum != UINT64_MAX)
+		fprintf(f, ",\"mean\":%" PRIu64, hist_mean(h));
+	fputs(",\"quantiles\":{", f);
+	if (h)
+		put_quantiles(f, h);
+	fputs("},\"slots\":[", f);
+	if (h)
+		put_slots(f, h);
+	fputs("]}\n", f);
+}
+
+/* The first and the last slot with samples. */
+static void bounds(const struct hist *h, unsigned int *first, unsigned int *last)
+{
+	unsigned int i;
+
+	for (*first = 0; !h->slot[*first].count; (*first)++)
+		;
+	for (i = *last = *first; i < h->nr; i++)
+		if (h->slot[i].count)
+			*last = i;
+}
+
+static void put_bar(FILE *f, const char *mark, uint64_t n, uint64_t of, unsigned int width)
+{
+	unsigned int len = (unsigned int)((double)n / (double)of * width + 0.5), i;
+
+	for (i = 0; i < width; i++)
+		fputs(i < len || (n && !i) ? mark : " ", f);
+}
+
+/*
+ * A line a slot, the empty ones in between too, so that the height of the picture is the logarithm of
+ * time. Left the distribution, by count; right the share of samples up to here.
+ */
+void fmt_dist_plot(FILE *f, const char *name, const struct dist_metric *m, int cpu,
+		   unsigned int columns)
+{
+	const struct hist *h = pick(m, cpu);
+	unsigned int first, last, i, width, skipped = 0;
+	uint64_t most = 0, so_far = 0;
+	char low[16];
+
+	put_head(f, name, m, cpu);
+	if (!h || !h->count) {
+		fputs("no samples\n", f);
+		return;
+	}
+	bounds(h, &first, &last);
+	for (i = first; i <= last; i++)
+		if (h->slot[i].count > most)
+			most = h->slot[i].count;
+	width = columns > 60 ? (columns - 36) / 2 : 12;
+	fprintf(f, "%10s %12s %-*s share\n", "from", "count", (int)width, "distribution");
+	for (i = first; i <= last; i++) {
+		/* Far apart modes: a gap of more than 8 lines is told, not drawn. */
+		if (!h->slot[i].count && ++skipped > 8)
+			continue;
+		if (h->slot[i].count && skipped > 8)
+			fprintf(f, "%10s %12s\n", "...", "");
+		if (h->slot[i].count)
+			skipped = 0;
+		so_far += h->slot[i].count;
+		fprintf(f, "%10s %12" PRIu64 " ", show_ns(low, kstats_slot_low(i, h->bits)),
+			h->slot[i].count);
+		put_bar(f, "#", h->slot[i].count, most, width);
+		fprintf(f, " %6.2f%% ", 100.0 * (double)so_far / (double)h->count);
+		put_bar(f, "=", so_far, h->count, width);
+		fputc('\n', f);
+	}
+}

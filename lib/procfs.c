@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: MIT */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/procfs.h"
+
+ssize_t procfs_read(pid_t pid, const char *name, char *buf, size_t size)
+{
+	char path[64];
+	ssize_t n = 0;
+	size_t len = 0;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	while (len < size - 1 && (n = read(fd, buf + len, size - 1 - len)) > 0)
+		len += (size_t)n;
+	if (n < 0)
+		n = -errno;
+	close(fd);
+	buf[len] = '\0';
+	return n < 0 ? n : (ssize_t)len;
+}
+
+/* The number after "\nName:\t", or 0. */
+static long field(const char *text, const char *name)
+{
+	const char *p = strstr(text, name);
+
+	return p ? strtol(p + strlen(name), NULL, 10) : 0;
+}
+
+int procfs_status(pid_t pid, struct proc_status *st)
+{
+	char text[4096];
+	ssize_t n = procfs_read(pid, "status", text, sizeof(text));
+	const char *p;
+
+	if (n < 0)
+		return (int)n;
+	st->tgid = (pid_t)field(text, "\nTgid:\t");
+	st->ppid = (pid_t)field(text, "\nPPid:\t");
+	st->tracer = (pid_t)field(text, "\nTracerPid:\t");
+	st->uid = (unsigned int)field(text, "\nUid:\t");
+	st->seccomp = (unsigned int)field(text, "\nSeccomp:\t");
+	st->ns_pid = 0;
+	/* One number a namespace, the innermost last. */
+	p = strstr(text, "\nNSpid:\t");
+	if (p)
+		for (p += 8; *p && *p != '\n';) {
+			char *end;
+
+			st->ns_pid = (pid_t)strtol(p, &end, 10);
+			p = *end == '\t' ? end + 1 : end;
+		}
+	return 0;
+}
+
+void procfs_comm(pid_t pid, char comm[16])
+{
+	char text[20];
+	ssize_t n = procfs_read(pid, "comm", text, sizeof(text));
+
+	if (n <= 0)
+		return;
+	if (text[n - 1] == '\n')
+		text[n - 1] = '\0';
+	memcpy(comm, text, 15);
+	comm[15] = '\0';
+}
+
+enum { PROF = 0, VIRT = 1, SCHED = 2 }; /* kinds of a process's CPU clock: ticks, user ticks, sum */
+
+/* clock_getcpuclockid(3) makes the same number, for SCHED. */
+static bool cpu_clock(pid_t pid, clockid_t kind, uint64_t *ns)
+{
+	struct timespec ts;
+
+	if (clock_gettime((clockid_t)((~(unsigned int)pid << 3) | (unsigned int)kind), &ts))
+		return false;
+	*ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	return true;
+}
+
+/* The scheduler's sum is exact, user and system are counted in ticks: share it as getrusage() does. */
+bool procfs_cpu(pid_t pid, uint64_t *user_ns, uint64_t *system_ns)
+{
+	uint64_t sum, ticks, user;
+
+	if (!cpu_clock(pid, SCHED, &sum) || !cpu_clock(pid, PROF, &ticks) ||
+	    !cpu_clock(pid, VIRT, &user))
+		return false;
+	if (user > ticks)
+		user = ticks;
+	*user_ns = ticks ? (uint64_t)((double)sum * ((double)user / (double)ticks)) : sum;
+	if (*user_ns > sum)
+		*user_ns = sum;
+	*system_ns = sum - *user_ns;
+	return true;
+}
+
+bool procfs_cpu_sum(pid_t pid, uint64_t *ns)
+{
+	return cpu_clock(pid, SCHED, ns);
+}
+
+bool procfs_is_setid(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/exe", pid);
+	return !stat(path, &st) && (st.st_mode & (S_ISUID | S_ISGID));
+}
+
+int procfs_open_schedstat(pid_t tid)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/schedstat", tid);
+	return open(path, O_RDONLY | O_CLOEXEC);
+}
+
+bool procfs_read_schedstat(int fd, uint64_t *on_cpu_ns)
+{
+	char text[64];
+	ssize_t n = fd < 0 ? -1 : pread(fd, text, sizeof(text) - 1, 0);
+	uint64_t v = 0;
+
+	if (n <= 0)
+		return false;
+	text[n] = '\0';
+	for (const char *p = text; *p >= '0' && *p <= '9'; p++)
+		v = v * 10 + (uint64_t)(*p - '0');
+	*on_cpu_ns = v;
+	/* Without scheduler accounting the kernel writes zeros. */
+	return v != 0;
+}

@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: MIT */
+/* What /proc says about one process. Every function is thread-safe and copes with a process gone. */
+#ifndef STATPAGE_PROCFS_H
+#define STATPAGE_PROCFS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct proc_status {
+	pid_t tgid, ppid, tracer, ns_pid;
+	unsigned int uid, seccomp;
+};
+
+/* Read /proc/PID/NAME into buf, NUL-terminated. Bytes read, or -errno. */
+ssize_t procfs_read(pid_t pid, const char *name, char *buf, size_t size);
+int procfs_status(pid_t pid, struct proc_status *st);
+void procfs_comm(pid_t pid, char comm[16]);
+/* CPU time of all threads, dead ones included; false if the process is gone. */
+bool procfs_cpu(pid_t pid, uint64_t *user_ns, uint64_t *system_ns);
+/* The same, their sum alone: cheaper. */
+bool procfs_cpu_sum(pid_t pid, uint64_t *ns);
+/* The program's file has a set-user-ID or set-group-ID bit. */
+bool procfs_is_setid(pid_t pid);
+/* Keep open to read a thread's time on CPU at every stop; -1: no descriptor. */
+int procfs_open_schedstat(pid_t tid);
+bool procfs_read_schedstat(int fd, uint64_t *on_cpu_ns);
+
+#endif /* STATPAGE_PROCFS_H */

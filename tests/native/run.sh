@@ -1,0 +1,25 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# Run the tests of `statpage run` and its kin on this machine: every t_*.sh here, or those named.
+set -u
+cd "$(dirname "$0")/../.." || exit 1
+scripts/deps.sh native || exit 1
+mkdir -p build/tests/native
+${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -pthread -o build/tests/native/workload \
+	tests/native/workload.c || exit 1
+make -s build/librts.a || exit 1
+${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -pthread -I. -Iinclude \
+	-o build/tests/native/embed tests/native/embed.c build/librts.a -lm || exit 1
+bad=0
+for t in "${@:-tests/native/t_*.sh}"; do
+	for f in $t; do
+		timeout -k 10 900 bash "$f" </dev/null
+		ret=$?
+		case $ret in
+		0 | 1 | 77) ;;
+		*) echo "not ok 1 - $f: ended with status $ret" ;;
+		esac
+		[ $ret = 0 ] || [ $ret = 77 ] || bad=1
+	done
+done
+exit $bad

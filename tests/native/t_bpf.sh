@@ -1,0 +1,310 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# This test checks that the bpf engine of `statpage run` counts what strace and the ptrace engine count,
+# leaves nothing behind in the kernel, and says why where it cannot be used.
+. "$(dirname "$0")/tap.sh"
+
+w=$native/workload
+bpf="$statpage run --engine bpf"
+PATH=$PATH:/usr/sbin:/sbin
+
+# The reason that is printed where the engine cannot be used; empty: it can.
+reason=$($bpf -o /dev/null -- true 2>&1)
+
+# A case that needs the engine: false, and the case is skipped, where it cannot be used.
+needs_bpf()
+{
+	begin "$1"
+	[ -z "$reason" ] || { skip "$reason"; return 1; }
+}
+
+counts()
+{
+	jq -r '.syscalls[] | "\(.name) \(.count) \(.errors)"' "$1" | sort
+}
+
+count()
+{
+	jq -r --arg n "$1" '[.syscalls[] | select(.name == $n).count] | add // 0' "$tmp/json"
+}
+
+no_return()
+{
+	jq -r --arg n "$1" '[.no_return[]? | select(.name == $n).count] | add // 0' "$tmp/json"
+}
+
+# What the kernel counted in tasks, and what it summed up in rows, agree.
+ledger()
+{
+	is "$(jq -c '[.engine.name, .complete, .lost.attempted - .lost.recorded - .lost.no_return,
+		.lost.recorded - ([.syscalls[].count] | add)]' "$tmp/json")" '["bpf",true,0,0]' \
+		"engine, complete, attempts and rows unaccounted for"
+}
+
+said()
+{
+	grep -q "$2" "$1" 2>/dev/null
+}
+
+# Programs and maps that a process holds, by their numbers in the kernel.
+ids()
+{
+	cat /proc/"$1"/fdinfo/* 2>/dev/null | awk '$1 == "prog_id:" || $1 == "map_id:" {
+		print substr($1, 1, length($1) - 4), $2 }' | sort -u
+}
+
+# None of the numbers in file $1 is known any more.
+all_gone()
+{
+	local kind id
+
+	while read -r kind id; do
+		! bpftool "$kind" show id "$id" >/dev/null 2>&1 || return 1
+	done <"$1"
+}
+
+same()
+{
+	needs_bpf "counts as strace and as ptrace: $1" || return
+	shift
+	strace -f -c -U name,calls,errors -o "$tmp/strace" "$@" >"$tmp/out" 2>&1
+	want_rc=$?
+	"$statpage" run -f json -o "$tmp/ptrace" -- "$@" >"$tmp/out" 2>&1
+	$bpf -f json -o "$tmp/json" -- "$@" >"$tmp/out" 2>&1
+	is $? $want_rc "exit status"
+	awk 'NR > 2 && $1 !~ /^-/ && $1 != "total" { print $1, $2, $3 + 0 }' "$tmp/strace" |
+		sort >"$tmp/want"
+	is "$(counts "$tmp/json" | diff "$tmp/want" -)" "" "strace's < and our > counts"
+	is "$(jq -c '[.no_return, .execs, .processes_seen, .threads_seen, .exit, .argv]' "$tmp/json")" \
+		"$(jq -c '[.no_return, .execs, .processes_seen, .threads_seen, .exit, .argv]' "$tmp/ptrace")" \
+		"what else the two engines say"
+	# Lives that end together are told in either order.
+	is "$(jq -c '[.processes[] | [.reason, .final, .seq, .execs, .threads_seen, .comm, .argv, .exit]] |
+		sort' "$tmp/json")" "$(jq -c '[.processes[] | [.reason, .final, .seq, .execs,
+		.threads_seen, .comm, .argv, .exit]] | sort' "$tmp/ptrace")" "the lives they tell of"
+	ledger
+}
+
+same "1,000 calls and one error" "$w" calls 1000
+same "ls" ls -l /
+same "false" false
+same "git on a repository" git --no-pager log -5 --stat
+same "300 fork, _exit and wait" "$w" forks 300
+same "a chain of 200 exec" "$w" execs 200
+same "100 posix_spawn" "$w" spawns 100
+same "100 vfork and exec" "$w" vforks 100
+same "names and words that are no text" "$w" odd_name 1
+
+if needs_bpf "a program killed by a signal: its call returns first, as ptrace cannot see"; then
+	$bpf -f json -o "$tmp/json" -- "$w" by_signal 9
+	is $? 137 "exit status"
+	is "$(jq -c '[.exit.signal, .exit.code]' "$tmp/json")" '[9,null]' "the record"
+	is "$(count tgkill)" 1 tgkill
+	ledger
+fi
+
+if needs_bpf "exec by a thread that is not the leader"; then
+	$bpf -f json -o "$tmp/json" -- "$w" thread_exec
+	is $? 0 "exit status"
+	is "$(count getppid)" 7 "getppid of the program executed"
+	is "$(jq -c '[.processes[] | [.reason, .final]]' "$tmp/json")" '[["exec",false],["exit",true]]' "lives"
+	is "$(jq -c '[.processes[].pid] | unique | length' "$tmp/json")" 1 "pids"
+	is "$(jq -r '.threads_seen' "$tmp/json")" 3 threads
+	ledger
+fi
+
+if needs_bpf "a program of 8 threads on futexes and pipes counts itself the same"; then
+	$bpf -f json -o "$tmp/json" -- "$w" threads 2000 >"$tmp/own"
+	own()
+	{
+		awk -v n="$1" '$1 == n { print $2 }' "$tmp/own"
+	}
+	is "$(count gettid)" "$(own gettid)" gettid
+	is "$(count read)" $(($(own read_ring) + 1)) read
+	is "$(count write)" $(($(own write_ring) + 2)) write
+	is "$(jq -r '.syscalls[] | select(.name == "futex") | .errnos."11"' "$tmp/json")" \
+		"$(own futex_errors)" "futex: EAGAIN"
+	is "$(jq -r '.threads_seen' "$tmp/json")" 9 threads
+	is "$(jq -r '[.syscalls[] | .on_cpu_ns + .waiting_ns == .total_ns] | all' "$tmp/json")" true \
+		"every row is split, and adds up"
+	ledger
+fi
+
+if needs_bpf "time on CPU and waiting time"; then
+	$bpf -f json -o "$tmp/json" -- "$w" nap 300 >"$tmp/out"
+	is "$(jq -c '.syscalls[] | select(.name == "nanosleep") | [.waiting_ns > 250000000,
+		.on_cpu_ns < 50000000, .on_cpu_ns + .waiting_ns == .total_ns, .total_ns == .max_ns]' \
+		"$tmp/json")" '[true,true,true,true]' "of a sleep of 300 ms"
+	$bpf -f json -o "$tmp/json" -- "$w" burn_and_sleep 200
+	is "$(jq -c '[.user_ns + .system_ns | . > 150000000, . < 390000000]' "$tmp/json")" '[true,true]' \
+		"CPU time of a program that burns 200 ms and sleeps as long"
+	$bpf --no-split -f json -o "$tmp/json" -- true
+	is "$(jq -c '[([.syscalls[] | has("on_cpu_ns")] | any), (.engine | has("split"))]' "$tmp/json")" \
+		'[false,false]' "--no-split"
+fi
+
+# A program that forks, and then waits, so that its watcher can be looked at.
+after_forks()
+{
+	# shellcheck disable=SC2016 # the inner shell's
+	$bpf -f jsonl -o "$tmp/lines" -- sh -c \
+		'"$0" forks 12000; echo ready; exec "$0" stubborn 4' "$w" >"$tmp/out" &
+	pid=$!
+	# As long as it takes: what is slow is the forks themselves.
+	until said "$tmp/out" ready || ! kill -0 $pid; do sleep 0.2; done
+	eventually test "$(jq -c 'select(.reason == "fork-child-exit")' "$tmp/lines" | wc -l)" -ge 12000
+	ids $pid >"$tmp/ids"
+}
+
+if ! needs_bpf "12,000 fork and _exit leave nothing behind"; then
+	:
+elif ! command -v bpftool >/dev/null; then
+	skip "no bpftool to look with"
+else
+	after_forks
+	check test "$(wc -l <"$tmp/ids")" -gt 8 "programs and maps of the watcher were not found"
+	while read -r kind id; do
+		if [ "$kind" = map ] && bpftool map show id "$id" | grep -q 'name rows'; then
+			bpftool map dump id "$id" -j >"$tmp/rows"
+		fi
+	done <"$tmp/ids"
+	check test "$(jq 'length' "$tmp/rows")" -gt 0 "not even the live processes have rows"
+	check test "$(jq 'length' "$tmp/rows")" -lt 300 "rows of the dead are still there"
+	kill -KILL $(pgrep -P $pid)
+	wait $pid
+	is "$(jq -r 'select(.reason == "fork-child-exit" and .final) | .pid' "$tmp/lines" | wc -l)" 12000 \
+		"records of forked children"
+	is "$(jq -r 'select(.scope == "tree") | [.syscalls[] | select(.name == "clock_nanosleep").count] |
+		add > 0' "$tmp/lines")" true "calls after them are recorded"
+	is "$(jq -r 'select(.scope == "tree").lost | .attempted - .recorded - .no_return' "$tmp/lines")" 0 \
+		"attempts unaccounted for"
+	check eventually all_gone "$tmp/ids" "programs or maps are still there"
+fi
+
+if ! needs_bpf "the watcher killed with SIGKILL leaves no program attached, and the watched one running"; then
+	:
+elif ! command -v bpftool >/dev/null; then
+	skip "no bpftool to look with"
+else
+	$bpf -o /dev/null -- "$w" stubborn 2 >"$tmp/out" &
+	pid=$!
+	eventually said "$tmp/out" ready
+	ids $pid >"$tmp/ids"
+	check test "$(grep -c prog "$tmp/ids")" -gt 5 "its programs were not found"
+	all_gone "$tmp/ids" && fail "they are not there while it lives"
+	kill -KILL $pid
+	wait $pid 2>/dev/null
+	check eventually all_gone "$tmp/ids" "programs or maps are still there"
+	check eventually said "$tmp/out" "done" "the program did not go on"
+fi
+
+if needs_bpf "a million calls over live intervals add up to a million"; then
+	$bpf -f jsonl --interval 20ms -o "$tmp/million" -- "$w" calls 1000000
+	check test "$(jq -r 'select(.reason == "interval").seq' "$tmp/million" | wc -l)" -ge 10 "intervals"
+	jq -r 'select(.scope == "process") | [.syscalls[] | select(.name == "getppid").count] | add // 0' \
+		"$tmp/million" >"$tmp/n"
+	is "$(awk 'NR > 1 && $1 < last { bad++ } { sum += $1 - last; last = $1 } END { print sum, bad + 0 }' \
+		"$tmp/n")" "1000000 0" "sum of what each interval adds, and intervals that go back"
+	is "$(jq -c 'select(.reason == "interval") | .lost.attempted - .lost.recorded - .lost.no_return -
+		(.in_flight // [] | length)' "$tmp/million" | sort -u)" 0 "attempts of live records"
+	jq -s '.[-1]' "$tmp/million" >"$tmp/json"
+	ledger
+fi
+
+if needs_bpf "20,000 different numbers: what did not fit is counted"; then
+	$bpf -f json -o "$tmp/json" -- python3 -c 'import ctypes
+l = ctypes.CDLL(None)
+for n in range(10000, 30000): l.syscall(n)'
+	is "$(jq -c '[.complete, .lost.table_full > 15000, (.syscalls | length) > 4000,
+		.lost.attempted - .lost.recorded - .lost.no_return - .lost.table_full]' "$tmp/json")" \
+		'[false,true,true,0]' "complete, table_full, rows, attempts unaccounted for"
+fi
+
+if needs_bpf "attach counts from now on, with threads, lets go on SIGINT, and the program goes on"; then
+	python3 -c 'import threading, time
+def nap():
+    for i in range(600): time.sleep(0.01)
+t = [threading.Thread(target=nap) for i in range(3)]
+[x.start() for x in t]; print("ready", flush=True); [x.join() for x in t]' >"$tmp/out" &
+	child=$!
+	eventually said "$tmp/out" ready
+	env --default-signal=INT "$statpage" attach --engine bpf -f jsonl --interval 100ms \
+		-o "$tmp/attach" -p $child &
+	pid=$!
+	sleeps()
+	{
+		[ "$(jq -r '[.syscalls[] | select(.name == "clock_nanosleep").count] | add // 0' \
+			"$tmp/attach" 2>/dev/null | sort -n | tail -n 1)" -gt 30 ] 2>/dev/null
+	}
+	check eventually sleeps "calls of its threads are not seen"
+	kill -INT $pid
+	wait $pid
+	is $? 0 status
+	jq -s '.[-1] + {processes: [.[-2]]}' "$tmp/attach" >"$tmp/json"
+	is "$(jq -c '[.reason, .engine.name, .threads_seen, .processes[0].pid]' "$tmp/json")" \
+		"[\"interrupted\",\"bpf\",4,$child]" record
+	is "$(jq -r --arg p $child '[.in_flight[].tid | tostring | select(. == $p)] | length' "$tmp/json")" 0 \
+		"the leader waits since before we came: its call is not ours"
+	wait $child
+	is $? 0 "status of the program"
+	"$statpage" attach --engine bpf -p 4194303 2>"$tmp/err"
+	is "$?$(cat "$tmp/err")" "1statpage: no process has the pid 4194303" "a process that does not exist"
+fi
+
+if needs_bpf "a process in a pid namespace has both its numbers"; then
+	if unshare -pf true 2>/dev/null; then
+		$bpf -f json -o "$tmp/json" -- unshare -pf "$w" calls 1
+		is "$(jq -c '[.processes[] | select(.comm == "workload") | [.ns_pid == 1, .pid > 1]]' \
+			"$tmp/json")" '[[true,true]]' "ns_pid and pid"
+	else
+		skip "no pid namespaces for us"
+	fi
+fi
+
+# What the engine says in one line, and which one counts then.
+falls_back()
+{
+	local want=$1
+	shift
+
+	rm -f "$tmp/json"
+	"$@" run --engine bpf -f json -o "$tmp/json" -- "$(command -v true)" >"$tmp/out" 2>&1
+	is $? 0 "exit status"
+	is "$(cat "$tmp/out")" "statpage: the bpf engine cannot be used: $want; using ptrace" "reason"
+	is "$(jq -r .engine.name "$tmp/json")" ptrace "engine"
+	"$@" run --engine auto -f json -o "$tmp/json" -- "$(command -v true)" >"$tmp/out" 2>&1
+	is "$?$(cat "$tmp/out")" 0 "auto: status and messages"
+	is "$(jq -r .engine.name "$tmp/json")" ptrace "auto: engine"
+}
+
+# Another user runs it, and writes.
+chmod 777 "$tmp"
+cp "$statpage" "$tmp/statpage"
+caps="it needs CAP_BPF and CAP_PERFMON, as root has them"
+begin "an ordinary user: one line says why, and ptrace is used"
+if [ "$(id -u)" = 0 ] && [[ $reason != *"built without"* ]]; then
+	falls_back "$caps" setpriv --reuid 65534 --clear-groups "$tmp/statpage"
+else
+	skip "${reason:-not root}"
+fi
+
+if needs_bpf "root without capabilities: the same"; then
+	falls_back "$caps" setpriv --bounding-set -all --inh-caps -all "$statpage"
+fi
+if needs_bpf "a kernel without BTF: the same"; then
+	# shellcheck disable=SC2016 # the inner shell's
+	falls_back "this kernel has no BTF (/sys/kernel/btf/vmlinux)" \
+		unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && exec "$0" "$@"' "$statpage"
+fi
+if needs_bpf "--kvm-stats: the same"; then
+	"$statpage" run --engine bpf --kvm-stats -o /dev/null -- true 2>"$tmp/err"
+	is "$(cat "$tmp/err")" "statpage: the bpf engine cannot be used: --kvm-stats needs a watcher that can stop the program; using ptrace" \
+		"reason"
+fi
+
+if needs_bpf "--engine auto takes it where it can"; then
+	"$statpage" run --engine auto -f json -o "$tmp/json" -- true
+	is "$(jq -r .engine.name "$tmp/json")" bpf engine
+fi
+
+finish

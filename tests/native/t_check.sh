@@ -1,0 +1,39 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# This test checks that make check runs every test there is: one that nobody runs proves nothing.
+. "$(dirname "$0")/tap.sh"
+
+# The names of files, without folders and endings.
+names()
+{
+	printf '%s\n' "$@" | sed 's,.*/,,; s,\.[a-z]*$,,' | sort
+}
+
+begin "every guest test is built and in the table, and runs without being named"
+is "$(names tests/t_*.c tests/t_*.sh | comm -23 - <(tests/vm-inner.sh --names | sort))" "" \
+	"tests in no line of vm-inner.sh, or that run only when named"
+is "$(tests/vm-inner.sh --names t_rts_vmm_asan t_rts_vmm_tsan | xargs)" \
+	"$(grep -o 't_rts_vmm_[a-z]*' scripts/check.sh | xargs)" "the KVM host with sanitizers"
+is "$(names tests/t_*.c tests/bench*.c | comm -23 - <(sed -n '/^TESTS := /,/^$/s/^\t\(.*\) \\$/\1/p' \
+	tests/Makefile | sort))" "" "tests that tests/Makefile does not build"
+
+begin "every unit test runs, and those of lib/rts with both sanitizers too"
+units=$(make -s -C tests list-units | xargs -n 1 | sort)
+is "$(names tests/unit/t_*.c | comm -23 - <(echo "$units"))" "" "unit tests that are in no list"
+for san in tsan asan; do
+	is "$(names tests/unit/t_rts_*.c | sed "s,^,$san/," | comm -23 - <(echo "$units"))" "" "$san"
+done
+
+begin "every red test is booted by tests/red/run.sh"
+is "$(names tests/red/red_*.sh | comm -23 - <(grep -o '\bred_[a-z]*' tests/red/run.sh | sort -u))" "" \
+	"red tests that nobody boots"
+
+begin "make check has a layer for each kind, on three kernels"
+layers=$(sed -n '/^layers()/,/^}/p' scripts/check.sh)
+for layer in "make -s unit" "make -s native" '$run bookworm' '$run trixie' '$run sid' tests/red/run.sh \
+	tests/t_readme.sh; do
+	check grep -q -F -e "$layer" <(echo "$layers") "no layer runs $layer"
+done
+is "$(names tests/native/t_*.sh | grep -cx t_check)" 1 "native tests are found by their names"
+
+finish

@@ -1,0 +1,210 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# The guest's init: runs the tests and gives the verdict. Serial ports: ttyS0 the console, ttyS1 the
+# verdict and nothing else, ttyS2 what the tests say. The same file holds the table of guest tests,
+# which vm.sh asks for on the host (--names, --needs). The shell and all its programs are busybox's.
+# shellcheck disable=SC3043 # busybox's sh has local
+
+# One line a test: the program (tests/NAME.c, or a script tests/NAME.sh or tests/red/NAME.sh), then
+#   ko=NAME    our module: loaded before the test, its filesystem mounted, and unloaded after it
+#   with=NAME  our module, or a file of ours by its path: there, as /ko/NAME.ko or /t/FILE
+#   mod=NAME   a module of the kernel: `modprobe NAME` finds it, and what it depends on
+#   vm=NAME    a boot of its own kind, see variant() in vm.sh
+#   named      runs only when it is asked for by name
+TABLE='
+t_boot     ko=coarse_stat_fs
+t_cpu      ko=coarse_stat_fs
+t_thread   ko=coarse_stat_fs mod=null_blk
+t_states   ko=coarse_stat_fs ko=csf_states mod=null_blk
+t_cputime  ko=coarse_stat_fs vm=icount
+t_kvm      ko=coarse_stat_fs vm=svm mod=kvm-amd
+t_fresh    ko=coarse_stat_fs vm=icount
+t_exec     ko=coarse_stat_fs
+t_life     ko=coarse_stat_fs
+t_memory   ko=coarse_stat_fs vm=plain
+t_misuse   ko=coarse_stat_fs
+t_reader   ko=coarse_stat_fs
+t_module   ko=coarse_stat_fs
+t_hotplug  ko=coarse_stat_fs
+t_tsc_boot with=coarse_stat_fs vm=tsc-unstable
+t_rdtscp   with=coarse_stat_fs vm=no-rdtscp
+t_tsc_late ko=coarse_stat_fs with=csf_tsc vm=tsc-late
+t_stress   ko=coarse_stat_fs vm=stress
+t_tools    ko=coarse_stat_fs with=tools/csfcat with=build/eventloop
+t_doctor   with=tools/statpage with=coarse_stat_fs with=kstats
+t_run      with=tools/statpage with=build/tests/workload with=build/tests/i386call
+t_run_kvm  vm=svm mod=kvm-amd mod=kvm-intel with=tools/statpage with=build/vmm with=build/tests/workload
+t_rts_steps ko=coarse_stat_fs
+t_rts_vmm  vm=svm mod=kvm-amd mod=kvm-intel
+t_rts_vmm_asan named vm=svm mod=kvm-amd mod=kvm-intel
+t_rts_vmm_tsan named vm=svm mod=kvm-amd mod=kvm-intel
+t_readme   with=coarse_stat_fs with=kstats with=tools/csfcat with=tools/statpage with=build/eventloop with=./README.md
+t_kstats_hist ko=kstats ko=kstats_demo ko=kstats_slots
+t_kstats_call ko=kstats ko=kstats_demo
+t_kstats_pair ko=kstats ko=kstats_demo
+t_kstats_errors ko=kstats ko=kstats_demo with=kstats_api
+t_kstats_direct ko=kstats ko=kstats_demo
+t_kstats_tools ko=kstats ko=kstats_demo with=tools/statpage
+t_kstats_nodebugfs with=kstats with=kstats_off vm=no-debugfs with=tools/statpage
+t_kstats_clock ko=kstats ko=kstats_demo with=csf_tsc vm=last with=tools/statpage
+t_kstats_lockdown ko=kstats ko=kstats_demo vm=last with=tools/statpage
+demo       named ko=coarse_stat_fs with=tools/csfcat with=build/eventloop
+red_fail   named
+red_status named
+red_signal named
+red_mute   named
+red_skip   named
+red_splat  named
+red_leak   named ko=coarse_stat_fs
+red_crash  named
+red_hang   named
+red_liar   named
+bench      ko=coarse_stat_fs vm=icount
+bench_reader vm=icount named
+bench_kstats vm=icount ko=kstats ko=kstats_demo
+'
+
+lines() { echo "$TABLE" | grep -v -e '^$' -e '^#'; }
+
+case ${1:-} in
+--names) # of the given tests (t_ may be left out), or of all but the `named` ones
+	shift
+	[ $# -gt 0 ] || { lines | grep -v -w named | cut -d ' ' -f 1; exit; }
+	for name; do
+		lines | cut -d ' ' -f 1 | grep -x -e "$name" -e "t_$name" && continue
+		echo "vm.sh: no test '$name', expected one of:" >&2
+		lines | cut -d ' ' -f 1 | xargs echo >&2
+		exit 2
+	done
+	exit ;;
+--needs)
+	lines | grep "^$2\( \|$\)" | tr -s ' ' | cut -s -d ' ' -f 2-
+	exit ;;
+esac
+
+# From here on we are PID 1 of the guest.
+[ $$ = 1 ] || { echo "vm-inner.sh: this is the guest's init, use tests/vm.sh" >&2; exit 2; }
+export PATH=/bin:/sbin:/t
+BAD=0
+
+not_ok()
+{
+	echo "not ok - $*"
+	BAD=1
+}
+
+finish()
+{
+	exec >/dev/console 2>&1 # a close waits until all is sent
+	stty -F /dev/ttyS1 raw
+	echo "RESULT $BAD" >/dev/ttyS1
+	exec reboot -f
+}
+
+mount_all()
+{
+	mount -t proc proc /proc
+	mount -t sysfs sys /sys
+	mount -t devtmpfs dev /dev
+	mkdir -p /dev/pts /dev/shm
+	mount -t devpts devpts /dev/pts
+	mount -t tmpfs -o mode=1777 tmp /tmp
+	mount -t tmpfs -o mode=1777 shm /dev/shm
+	mount -t tmpfs -o mode=755 run /run
+	mount -t cgroup2 cgroup /sys/fs/cgroup
+	mount -t securityfs security /sys/kernel/security
+	mount -t debugfs debugfs /sys/kernel/debug 2>/dev/null # not there with debugfs=off
+	mount -t tracefs tracefs /sys/kernel/tracing 2>/dev/null
+	ip link set lo up
+}
+
+# A skip is right where tests/kernels lists it for this kernel: KERNEL | PROGRAM | CASE | WHY.
+skip_expected()
+{
+	local kernel program test _
+
+	while IFS='|' read -r kernel program test _; do
+		# shellcheck disable=SC2254 # they are patterns
+		case "$RELEASE cpus=$(nproc)" in $kernel) ;; *) continue ;; esac
+		# shellcheck disable=SC2254
+		case $1 in $program) ;; *) continue ;; esac
+		# shellcheck disable=SC2254
+		case $2 in $test) return 0 ;; esac
+	done </etc/kernels
+	return 1
+}
+
+load()
+{
+	insmod "/ko/$1.ko" || { not_ok "$name: $1.ko does not load"; return 1; }
+	if [ -d "/sys/kernel/$1" ] && grep -qw "$1" /proc/filesystems; then
+		mount -t "$1" none "/sys/kernel/$1" || not_ok "$name: $1 does not mount"
+	fi
+}
+
+unload()
+{
+	grep -q "^$1 " /proc/modules || return 0 # the test did it
+	while grep -q " /sys/kernel/$1 " /proc/mounts; do
+		umount "/sys/kernel/$1" || { not_ok "$name: $1 does not unmount"; return; }
+	done
+	rmmod "$1" || not_ok "$name: $1.ko does not unload after the test"
+}
+
+# Exit statuses are those of t.h: 0, 1, or 77 when everything was skipped.
+judge()
+{
+	local line
+
+	case $1 in
+	0 | 77) ;;
+	1) grep -q '^not ok' "$2" || not_ok "$name: exit status 1" ;;
+	*) not_ok "$name: exit status $1" ;;
+	esac
+	grep -q '^not ok' "$2" && BAD=1
+	grep -q '^ok' "$2" || [ "$1" != 0 ] || not_ok "$name: says nothing"
+	sed -n 's/^ok [0-9]* - \(.*\) # SKIP.*/\1/p' "$2" >/tmp/.skips
+	while read -r line; do
+		skip_expected "$name" "$line" ||
+			not_ok "$name: skipped '$line', which tests/kernels does not expect here"
+	done </tmp/.skips
+	if dmesg -c | grep -E -f /etc/splats.deny >/tmp/.splat; then
+		sed 's/^/#   /' /tmp/.splat
+		not_ok "$name: the kernel log has: $(head -n 1 /tmp/.splat)"
+	fi
+}
+
+run()
+{
+	local name="$1" out=/tmp/.out loaded="" need
+	shift
+
+	echo "# $name"
+	for need; do
+		case $need in ko=*) load "${need#ko=}" && loaded="${need#ko=} $loaded" ;; esac
+	done
+	{ "$name" 2>&1; echo $? >/tmp/.status; } | tee $out
+	for need in $loaded; do unload "$need"; done
+	judge "$(cat /tmp/.status)" $out
+}
+
+main()
+{
+	local name
+
+	mount_all
+	case $(cat /proc/cmdline) in *vm.probe*) finish ;; esac
+	exec </dev/null >/dev/ttyS2 2>&1
+	stty -F /dev/ttyS2 raw
+	RELEASE=$(uname -r)
+	echo "# Linux $RELEASE, $(nproc) CPU, up $(cut -d ' ' -f 1 /proc/uptime) s"
+	dmesg -c >/tmp/boot.log
+	cd /tmp || exit
+	while read -r name <&4; do
+		# shellcheck disable=SC2046 # one word a need
+		run "$name" $(/init --needs "$name")
+	done 4</etc/tests
+	finish
+}
+
+main

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: GPL-2.0
+/* statpage cpu: the CPU times of the machine from the cpu page of coarse_stat_fs. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/coarse_stat_fs.h"
+#include "tools/cmd.h"
+
+static const char usage[] =
+	"cpu [--json] [--watch [SEC]] [--count N]\n"
+	"\n"
+	"Print the CPU times of the machine and of each CPU that is online, in the format and the unit of\n"
+	"/proc/stat (ticks of 1/USER_HZ s, as a rule 10 ms), from the cpu page of coarse_stat_fs.\n"
+	"\n"
+	"  --watch [SEC]  every SEC seconds (default 1), in percent, where the time since the last line went\n"
+	"  --count N      with --watch: end after N reports\n"
+	"  --json         one JSON object a line, of times since boot, not of differences. Keys: update_mono_ns\n"
+	"                 (CLOCK_MONOTONIC of the refresh), period_us, tick_ns (how fine the kernel accounts busy\n"
+	"                 time; 0: exactly), nr_updates, nr_corrected; all (an object) and cpus (an array of\n"
+	"                 objects for each possible CPU: cpu, online) with user_ns, nice_ns, system_ns, idle_ns,\n"
+	"                 iowait_ns, irq_ns, softirq_ns, steal_ns, guest_ns, guest_nice_ns. user_ns includes\n"
+	"                 guest_ns, nice_ns includes guest_nice_ns.\n";
+
+#define NR_TIMES 10
+
+/* Columns of /proc/stat, and where a row keeps them. */
+static const struct {
+	const char *name;
+	size_t at;
+} times[NR_TIMES] = {
+	{"user", offsetof(struct csf_cpu_row, user_ns)},
+	{"nice", offsetof(struct csf_cpu_row, nice_ns)},
+	{"system", offsetof(struct csf_cpu_row, system_ns)},
+	{"idle", offsetof(struct csf_cpu_row, idle_ns)},
+	{"iowait", offsetof(struct csf_cpu_row, iowait_ns)},
+	{"irq", offsetof(struct csf_cpu_row, irq_ns)},
+	{"softirq", offsetof(struct csf_cpu_row, softirq_ns)},
+	{"steal", offsetof(struct csf_cpu_row, steal_ns)},
+	{"guest", offsetof(struct csf_cpu_row, guest_ns)},
+	{"guest_nice", offsetof(struct csf_cpu_row, guest_nice_ns)},
+};
+/* user and nice include the guest columns behind it. */
+#define NR_DISJOINT 8
+
+/* The rows of one refresh: the sum, then each CPU id. flags is 0 where no CPU can be. */
+struct table {
+	struct csf_cpu_snap sum;
+	struct csf_cpu_row *cpu;
+};
+
+static uint64_t row_ns(const struct csf_cpu_row *row, int i)
+{
+	return *(const __u64 *)((const char *)row + times[i].at);
+}
+
+/* All rows, as long as none is of another refresh than the sum. Returns 0 or -1 with errno. */
+static int read_once(struct table *t)
+{
+	struct csf_cpu_snap s = {0};
+	uint32_t i;
+
+	if (csf_cpu_snap(&t->sum, CSF_CPU_ALL))
+		return -1;
+	if (!t->cpu)
+		t->cpu = calloc(t->sum.nr_cpus, sizeof(t->cpu[0]));
+	if (!t->cpu)
+		return -1;
+	for (i = 0; i < t->sum.nr_cpus; i++) {
+		if (csf_cpu_snap(&s, i) && errno != ENXIO)
+			return -1;
+		t->cpu[i] = s.row;
+		if (s.nr_updates != t->sum.nr_updates) {
+			errno = EAGAIN;
+			return -1;
+		}
+	}
+	return 0;
+}
+
+/*
+ * Reading takes some 50 ns a CPU, and a refresh comes every half millisecond at the most. EBUSY comes
+ * after some 20 ms; in a guest, a virtual CPU may have been taken away in the middle of a refresh.
+ */
+static int table_read(struct table *t)
+{
+	int tries, ret = -1;
+
+	for (tries = 0; ret && tries < 100; tries++) {
+		ret = read_once(t);
+		if (ret && errno != EAGAIN && errno != EBUSY)
+			break;
+	}
+	return ret ? cmd_csf_err("cpu") : 0;
+}
+
+static void print_ticks(const char *name, const struct csf_cpu_row *row)
+{
+	const uint64_t tick = 1000000000 / (uint64_t)sysconf(_SC_CLK_TCK);
+	int i;
+
+	fputs(name, stdout);
+	for (i = 0; i < NR_TIMES; i++)
+		printf(" %" PRIu64, row_ns(row, i) / tick);
+	putchar('\n');
+}
+
+static void print_stat(const struct table *t)
+{
+	char name[16];
+	uint32_t i;
+
+	/* The name and two blanks: /proc/stat has it so. */
+	print_ticks("cpu ", &t->sum.row);
+	for (i = 0; i < t->sum.nr_cpus; i++)
+		if (t->cpu[i].flags & CSF_CPU_ONLINE) {
+			snprintf(name, sizeof(name), "cpu%u", i);
+			print_ticks(name, &t->cpu[i]);
+		}
+}
+
+static void print_json_row(const struct csf_cpu_row *row)
+{
+	int i;
+
+	for (i = 0; i < NR_TIMES; i++)
+		printf("%s\"%s_ns\":%" PRIu64, i ? "," : "", times[i].name, row_ns(row, i));
+	putchar('}');
+}
+
+static void print_json(const struct table *t)
+{
+	const struct csf_cpu_snap *s = &t->sum;
+	const char *comma = "";
+	uint32_t i;
+
+	printf("{\"update_mono_ns\":%" PRIu64
+	       ",\"period_us\":%u,\"tick_ns\":%u,\"nr_updates\":%" PRIu64
+	       ",\"nr_corrected\":%" PRIu64 ",\"all\":{",
+	       s->update_mono_ns, s->period_us, s->tick_ns, s->nr_updates, s->nr_corrected);
+	print_json_row(&s->row);
+	printf(",\"cpus\":[");
+	for (i = 0; i < s->nr_cpus; i++) {
+		if (!(t->cpu[i].flags & CSF_CPU_POSSIBLE))
+			continue;
+		printf("%s{\"cpu\":%u,\"online\":%s,", comma, i,
+		       t->cpu[i].flags & CSF_CPU_ONLINE ? "true" : "false");
+		print_json_row(&t->cpu[i]);
+		comma = ",";
+	}
+	puts("]}");
+}
+
+static void print_percent(const char *name, const struct csf_cpu_row *from,
+			  const struct csf_cpu_row *to)
+{
+	double all = 0;
+	int i;
+
+	for (i = 0; i < NR_DISJOINT; i++)
+		all += (double)(row_ns(to, i) - row_ns(from, i));
+	printf("%-8s", name);
+	for (i = 0; i < NR_TIMES; i++)
+		if (all > 0)
+			printf(" %7.1f", 100 * (double)(row_ns(to, i) - row_ns(from, i)) / all);
+		else
+			printf(" %7s", "-");
+	putchar('\n');
+}
+
+static void print_shares(const struct table *from, const struct table *to)
+{
+	char name[16];
+	uint32_t i;
+
+	printf("%-8s", "percent");
+	for (i = 0; i < NR_TIMES; i++)
+		printf(" %7s", i == NR_TIMES - 1 ? "gnice" : times[i].name);
+	printf("   of %.3f s\n", (double)(to->sum.update_mono_ns - from->sum.update_mono_ns) / 1e9);
+	print_percent("cpu", &from->sum.row, &to->sum.row);
+	for (i = 0; i < to->sum.nr_cpus; i++)
+		if (to->cpu[i].flags & CSF_CPU_ONLINE) {
+			snprintf(name, sizeof(name), "cpu%u", i);
+			print_percent(name, &from->cpu[i], &to->cpu[i]);
+		}
+}
+
+static void sleep_s(double s)
+{
+	struct timespec ts = {.tv_sec = (time_t)s};
+
+	ts.tv_nsec = (long)((s - (double)ts.tv_sec) * 1e9);
+	while (nanosleep(&ts, &ts) && errno == EINTR)
+		;
+}
+
+/* Report every s seconds, count times; 0 is for ever. Ends as well when stdout cannot be written.
+ */
+static int watch(double s, unsigned int count, bool json)
+{
+	struct table t[2] = {0};
+	unsigned int n = 0;
+	int ret;
+
+	ret = table_read(&t[0]);
+	while (!ret && (!count || n < count)) {
+		sleep_s(s);
+		ret = table_read(&t[++n % 2]);
+		if (ret)
+			break;
+		if (json)
+			print_json(&t[n % 2]);
+		else
+			print_shares(&t[!(n % 2)], &t[n % 2]);
+		ret = cmd_flush();
+	}
+	free(t[0].cpu);
+	free(t[1].cpu);
+	return ret;
+}
+
+static int once(bool json)
+{
+	struct table t = {0};
+	int ret = table_read(&t);
+
+	if (!ret && json)
+		print_json(&t);
+	else if (!ret)
+		print_stat(&t);
+	free(t.cpu);
+	return ret;
+}
+
+int cmd_cpu(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"watch", optional_argument, NULL, 'w'},
+		{"count", required_argument, NULL, 'n'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	double every = 0, count = 0;
+	bool json = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		switch (c) {
+		case 'j':
+			json = true;
+			break;
+		case 'w':
+			every = 1;
+			/* The number may be the next word, too. */
+			if (!optarg && optind < argc && argv[optind][0] != '-')
+				optarg = argv[optind++];
+			if (optarg && cmd_number("SEC", optarg, 0.01, 86400, &every))
+				return CMD_USAGE;
+			break;
+		case 'n':
+			if (cmd_number("N", optarg, 1, 1e9, &count))
+				return CMD_USAGE;
+			break;
+		case 'h':
+			cmd_help(usage);
+			return 0;
+		default:
+			return CMD_USAGE;
+		}
+	}
+	if (optind != argc)
+		return cmd_usage("cpu takes no argument '%s'", argv[optind]);
+	if (count > 0 && !(every > 0))
+		return cmd_usage("--count goes with --watch");
+	return every > 0 ? watch(every, (unsigned int)count, json) : once(json);
+}

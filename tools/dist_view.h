@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* What the commands about distributions share. */
+#ifndef TOOLS_DIST_VIEW_H
+#define TOOLS_DIST_VIEW_H
+
+#include "lib/dist.h"
+
+struct dist_view {
+	enum {
+		DIST_TEXT,
+		DIST_QUANTILES,
+		DIST_JSON,
+		DIST_PLOT,
+	} as;
+	int cpu; /* -1: all */
+};
+
+/* The CPU that --cpu names. Returns 0 or CMD_USAGE after a message. */
+int dist_view_cpu(const char *text, struct dist_view *view);
+
+/* How to show; two ways at once are wrong use. Returns 0 or CMD_USAGE after a message. */
+int dist_view_as(int as, struct dist_view *view);
+
+/* The engine to use, or NULL after a message. */
+const struct dist_engine *dist_engine(void);
+
+/* Read a metric and print it to stdout. Returns 0 or CMD_FAILED after a message. */
+int dist_show(const struct dist_engine *e, const char *name, const struct dist_view *view);
+
+/*
+ * A name of the kernel's symbol table as the engine should get it, in buf: as it is; or with the suffix
+ * that the compiler gave the only function of that base name. Returns 0, or CMD_FAILED after a
+ * message: there is none (with near names), or there are several (with their addresses).
+ */
+int dist_symbol(const char *name, char *buf, size_t size);
+
+/* The functions that can be traced and match a glob, NULL-terminated, for the caller to free with
+ * dist_names_free(); NULL after a message. */
+char **dist_glob(const char *pattern);
+void dist_names_free(char **names);
+
+#endif /* TOOLS_DIST_VIEW_H */
