@@ -28,8 +28,6 @@
 
 #define DEMO "/sys/kernel/debug/kstats_demo/run"
 #define MS   1000000ull
-/* Tells a time from garbage: an emulated CPU can be held up for seconds. */
-#define LOOSE (20000 * MS)
 
 /* What times calls when no mechanism is asked for. */
 #ifdef __x86_64__
@@ -37,6 +35,15 @@
 #else
 #define CALLS_VIA "kretprobe"
 #endif
+
+/* CLOCK_MONOTONIC, in ns. */
+static inline uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000 * MS + ts.tv_nsec;
+}
 
 /* Write text to a file. Returns 0 or -errno. */
 static inline int put(const char *path, const char *text)
@@ -67,12 +74,22 @@ static inline int get(const char *path, char *buf, size_t size)
 	return (int)len;
 }
 
+/* When the last command that was taken began. */
+static uint64_t commanded_ns;
+
+/* What was traced since that command cannot have taken longer than this. */
+static inline uint64_t traced_for(void)
+{
+	return now_ns() - commanded_ns;
+}
+
 /* A command; `why` gets the reason that the same open file then tells. */
 static char why[300];
 static inline int control(const char *fmt, ...)
 {
 	char cmd[400], buf[4096], *line;
 	int fd = open(KSTATS_DIR "/" KSTATS_CONTROL, O_RDWR | O_CLOEXEC), ret = 0;
+	uint64_t began_ns = now_ns();
 	ssize_t n;
 	va_list ap;
 
@@ -89,6 +106,8 @@ static inline int control(const char *fmt, ...)
 		line = strstr(buf, "# error: ");
 		if (line)
 			snprintf(why, sizeof(why), "%.*s", (int)strcspn(line + 9, "\n"), line + 9);
+	} else {
+		commanded_ns = began_ns;
 	}
 	close(fd);
 	return ret;

@@ -54,7 +54,7 @@ static int play_steps(int argc, char **argv)
 	rts_step("init");
 	EXPECT(!csf_thread_snap(&s[1]));
 	spin_ms(30);
-	nap_ms(50);
+	nap_ms(60);
 	EXPECT(!csf_thread_snap(&s[2]));
 	errno = 4321;
 	rts_step("work");
@@ -67,7 +67,7 @@ static int play_steps(int argc, char **argv)
 	rts_step("own_again");
 	pid = rts_fork();
 	if (pid == 0) {
-		nap_ms(20);
+		nap_ms(30);
 		rts_step("childs");
 		exit(0);
 	}
@@ -130,10 +130,10 @@ static void check_work(struct run *r, const char *rec)
 	CHECK(bounds(r, "sum", &least, &most) && sum >= least && sum <= most, "sum %llu: %s",
 	      (unsigned long long)sum, rec);
 	CHECK(bucket(rec, "work", "oncpu_ns") >= 30000000, "%s", rec);
-	/* The way into the sleep of 50 ms is CPU time. */
-	CHECK(bucket(rec, "work", "sleep_ns") + bucket(rec, "work", "runq_ns") >= 40000000, "%s",
+	/* The way into the sleep of 60 ms is CPU time. */
+	CHECK(bucket(rec, "work", "sleep_ns") + bucket(rec, "work", "runq_ns") >= 50000000, "%s",
 	      rec);
-	CHECK(json_u64(rec, "phases[name=work].wall_ns") >= 80000000, "%s", rec);
+	CHECK(json_u64(rec, "phases[name=work].wall_ns") >= 90000000, "%s", rec);
 	ns = json_u64(rec, "phases[name=work].user_ns") +
 	     json_u64(rec, "phases[name=work].system_ns");
 	CHECK(ns >= 20000000 && ns <= json_u64(rec, "phases[name=work].wall_ns"), "%s", rec);
@@ -167,6 +167,7 @@ int main(int argc, char **argv)
 			CHECK(!has_thread(rec, "other"), "%s", rec);
 			CHECK(!has_thread(rec, "after_other"), "%s", rec);
 			CHECK(has_thread(rec, "own_again"), "%s", rec);
+			/* as above, of 30 ms */
 			CHECK(bucket(childs, "childs", "sleep_ns") +
 					      bucket(childs, "childs", "runq_ns") >=
 				      20000000,

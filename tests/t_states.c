@@ -47,16 +47,14 @@ static void test_kernel_states(void)
 	struct csf_snap a, b;
 
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-		TEST("40 ms in state %s are %s", cases[i].state, cases[i].bucket) {
+		TEST("50 ms in state %s are %s", cases[i].state, cases[i].bucket) {
 			t_snap(&a);
-			CHECK(states(cases[i].state, 40) == 0, "%s: %s", STATES, strerror(errno));
+			CHECK(states(cases[i].state, 50) == 0, "%s: %s", STATES, strerror(errno));
 			t_snap(&b);
 			/* The way into the sleep is CPU, the wait for a CPU after it is run queue. */
 			double ms = bucket_ms(&a, &b, cases[i].bucket);
 
-			CHECK(ms + bucket_ms(&a, &b, "cpu") + bucket_ms(&a, &b, "runq") >= 39.9 &&
-				      ms > 20,
-			      "%.3f ms", ms);
+			CHECK(ms + bucket_ms(&a, &b, "runq") >= 39.9 && ms > 20, "%.3f ms", ms);
 			for (size_t j = 0; j < 3; j++)
 				if (strcmp(asleep[j], cases[i].bucket))
 					CHECK(bucket_ms(&a, &b, asleep[j]) == 0, "%s %.3f ms",
