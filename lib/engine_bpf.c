@@ -35,7 +35,6 @@ struct watch {
 	struct ring_buffer *ring;
 	uint64_t plain_ns; /* CALIBRATE_CALLS calls before anything was attached */
 	uint64_t lost_seen;
-	unsigned int ends; /* how often we were asked to end */
 	bool let_go;
 };
 
@@ -297,7 +296,7 @@ static void on_signals(void)
 	/* A program of ours gets it, unless the terminal has told it; it may want to end in peace. */
 	if (w.opts->argv && !b->root_gone && !n.from_terminal)
 		kill(b->tree.root, n.end);
-	if (++w.ends > 1 || b->root_gone || !w.opts->argv) {
+	if (n.again || b->root_gone || !w.opts->argv) {
 		b->res->interrupted = n.end;
 		bpf_tree_let_go(b);
 		w.let_go = true;

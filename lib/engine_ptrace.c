@@ -210,8 +210,6 @@ static void let_go(struct session *s, int sig)
 			ptrace(PTRACE_INTERRUPT, k->tid, 0, 0);
 }
 
-#define TWICE_NS 1000000000u /* of ^C: what is pressed twice */
-
 static void on_signals(struct session *s)
 {
 	struct watch_news n = watch_take();
@@ -230,11 +228,7 @@ static void on_signals(struct session *s)
 	/* A program of ours gets it, unless the terminal has told it; it may want to end in peace. */
 	if (s->opts->argv && !s->root_gone && !n.from_terminal)
 		kill(s->tree.root, n.end);
-	/* ^C is a key that people use: two of them end the watch only when they come as one. */
-	if (n.from_terminal && now_ns() - s->end_ns > TWICE_NS)
-		s->ends = 0;
-	s->end_ns = now_ns();
-	if (++s->ends > 1 || s->root_gone || !s->opts->argv)
+	if (n.again || s->root_gone || !s->opts->argv)
 		let_go(s, n.end);
 }
 

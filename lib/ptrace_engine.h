@@ -29,8 +29,6 @@ struct session {
 	bool gave_up;	/* asked to end even while detaching */
 	uint64_t
 		stop_cpu_ns; /* CPU time of the process of this stop, and of children it waited for */
-	uint64_t end_ns;     /* when we were last asked to end */
-	unsigned int ends;   /* how often we were asked to end */
 	struct death {
 		pid_t tid;
 		int status;

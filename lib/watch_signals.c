@@ -3,6 +3,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "lib/procs.h"
 #include "lib/watch_signals.h"
 
 #define POKE_NS 20000000 /* how long a signal may go unnoticed */
@@ -11,6 +12,7 @@
  * see whether the first time was enough.
  */
 #define ONE_REQUEST_NS 100000000
+#define TWICE_NS       1000000000 /* of ^C: what is pressed twice */
 
 volatile sig_atomic_t watch_pending;
 
@@ -21,10 +23,10 @@ static struct {
 	timer_t poke, ticker;
 	bool have_poke, have_ticker;
 	int snapshot_signal;
-	uint64_t interval_ns;
-	struct timespec next;
+	uint64_t interval_ns, interval_began_ns;
 	volatile sig_atomic_t seen[NSIG], terminal[NSIG];
 	uint64_t asked_ns[NSIG]; /* when it was taken for a request; 0: never */
+	uint64_t end_ns;	 /* the same, of any of those that end */
 } w;
 
 static void arm(timer_t t, uint64_t first_ns, uint64_t every_ns)
@@ -116,7 +118,7 @@ int watch_start(int snapshot_signal, uint64_t interval_ns)
 			sigaddset(&open, s);
 	sigprocmask(SIG_UNBLOCK, &open, &w.old_mask);
 	if (interval_ns) {
-		clock_gettime(CLOCK_MONOTONIC, &w.next);
+		w.interval_began_ns = now_ns();
 		arm(w.ticker, interval_ns, interval_ns);
 	}
 	return 0;
@@ -144,32 +146,27 @@ void watch_stop(void)
 /* The interval is due by the clock: signals of one kind do not queue. */
 static bool interval_due(void)
 {
-	struct timespec now;
-	uint64_t since;
+	uint64_t ns = now_ns();
 
-	if (!w.interval_ns)
+	if (!w.interval_ns || ns - w.interval_began_ns < w.interval_ns - w.interval_ns / 16)
 		return false;
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	since = (uint64_t)(now.tv_sec - w.next.tv_sec) * 1000000000u + (uint64_t)now.tv_nsec -
-		(uint64_t)w.next.tv_nsec;
-	if (since < w.interval_ns - w.interval_ns / 16)
-		return false;
-	w.next = now;
+	w.interval_began_ns = ns;
 	return true;
 }
 
-/* Whether this end signal is one request with the one before. */
-static bool again(int sig)
+/* Take this end signal for a request, unless it is one with the one before. */
+static void take_end(int sig, struct watch_news *n)
 {
-	struct timespec now;
-	uint64_t ns;
+	uint64_t ns = now_ns();
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 	if (w.asked_ns[sig] && ns - w.asked_ns[sig] < ONE_REQUEST_NS)
-		return true;
+		return;
 	w.asked_ns[sig] = ns;
-	return false;
+	n->end = sig;
+	n->from_terminal = w.terminal[sig];
+	/* ^C is a key that people use: two of them are an order only when they come as one. */
+	n->again = w.end_ns && (!n->from_terminal || ns - w.end_ns < TWICE_NS);
+	w.end_ns = ns;
 }
 
 struct watch_news watch_take(void)
@@ -189,10 +186,7 @@ struct watch_news watch_take(void)
 		if (!w.seen[ends[i]])
 			continue;
 		w.seen[ends[i]] = 0;
-		if (again(ends[i]))
-			continue;
-		n.end = ends[i];
-		n.from_terminal = w.terminal[ends[i]];
+		take_end(ends[i], &n);
 	}
 	/* One end signal a call. */
 	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)

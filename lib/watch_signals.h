@@ -19,6 +19,7 @@ struct watch_news {
 	bool interval;
 	int end;	    /* SIGINT, SIGTERM, SIGHUP or SIGQUIT; 0: none */
 	bool from_terminal; /* the program got it too */
+	bool again;	    /* the one before was in vain */
 };
 
 /* Take over; snapshot_signal 0 and interval_ns 0 mean none. 0 or -errno. */

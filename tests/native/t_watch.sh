@@ -99,14 +99,13 @@ for sig in INT TERM; do
 	check eventually said "$tmp/out" "done" "the program did not go on"
 done
 
-begin "^C on a terminal, twice, but not at once: the program gets both, and the watch goes on"
-timeout 30 python3 - "$statpage" "$tmp/json" "$w" >"$tmp/out" <<'EOF2'
+cat >"$tmp/twice.py" <<'EOF2'
 import os, pty, sys, time
 
-statpage, record, workload = sys.argv[1:]
+statpage, engine, record, workload = sys.argv[1:]
 pid, fd = pty.fork()
 if not pid:
-    os.execv(statpage, [statpage, "run", "-f", "json", "-o", record, "--", workload, "stubborn", "4"])
+    os.execv(statpage, [statpage, "run", "--engine", engine, "-f", "json", "-o", record, "--", workload, "stubborn", "4"])
 seen = b""
 while b"ready" not in seen:
     seen += os.read(fd, 100)
@@ -115,8 +114,11 @@ for _ in range(2):
     time.sleep(1.5)
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 EOF2
-is "$(cat "$tmp/out")" 0 status
-is "$(jq -c '[.reason, .processes[0].reason]' "$tmp/json")" '["exit","exit"]' "the record"
+for engine in ptrace auto; do
+	begin "$engine: ^C on a terminal, twice, but not at once: the program gets both, and the watch goes on"
+	is "$(timeout 30 python3 "$tmp/twice.py" "$statpage" $engine "$tmp/json" "$w")" 0 status
+	is "$(jq -c '[.reason, .processes[0].reason]' "$tmp/json")" '["exit","exit"]' "the record"
+done
 
 begin "the same signal twice at once is one request: timeout(1) sends it to its child and to its group"
 timeout 1 "$statpage" run -f json -o "$tmp/json" -- "$w" nap 20000
