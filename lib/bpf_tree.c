@@ -144,17 +144,13 @@ static void on_row(struct bpf_tree *b, const struct run_row_event *e)
 	l->keys[l->nr_keys++] = e->key;
 }
 
-/* The scheduler's sum is exact, user and system are counted in ticks: share it as getrusage() does. */
 static void set_cpu(struct life *l, const struct run_event *e)
 {
 	uint64_t on = l->on_ns + (e ? e->on_ns : 0), user = l->user_ns + (e ? e->user_ns : 0);
 	uint64_t ticks = user + l->system_ns + (e ? e->system_ns : 0);
 	struct proc *p = l->proc;
 
-	p->user_ns = ticks ? (uint64_t)((double)on * ((double)user / (double)ticks)) : on;
-	if (p->user_ns > on)
-		p->user_ns = on;
-	p->system_ns = on - p->user_ns;
+	procfs_share_cpu(on, user, ticks, &p->user_ns, &p->system_ns);
 	p->has_cpu = true;
 }
 

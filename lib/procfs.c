@@ -90,7 +90,15 @@ static bool cpu_clock(pid_t pid, clockid_t kind, uint64_t *ns)
 	return true;
 }
 
-/* The scheduler's sum is exact, user and system are counted in ticks: share it as getrusage() does. */
+void procfs_share_cpu(uint64_t sum, uint64_t user, uint64_t ticks, uint64_t *user_ns,
+		      uint64_t *system_ns)
+{
+	*user_ns = user < ticks ? (uint64_t)((double)sum * ((double)user / (double)ticks)) : sum;
+	if (*user_ns > sum)
+		*user_ns = sum;
+	*system_ns = sum - *user_ns;
+}
+
 bool procfs_cpu(pid_t pid, uint64_t *user_ns, uint64_t *system_ns)
 {
 	uint64_t sum, ticks, user;
@@ -98,12 +106,7 @@ bool procfs_cpu(pid_t pid, uint64_t *user_ns, uint64_t *system_ns)
 	if (!cpu_clock(pid, SCHED, &sum) || !cpu_clock(pid, PROF, &ticks) ||
 	    !cpu_clock(pid, VIRT, &user))
 		return false;
-	if (user > ticks)
-		user = ticks;
-	*user_ns = ticks ? (uint64_t)((double)sum * ((double)user / (double)ticks)) : sum;
-	if (*user_ns > sum)
-		*user_ns = sum;
-	*system_ns = sum - *user_ns;
+	procfs_share_cpu(sum, user, ticks, user_ns, system_ns);
 	return true;
 }
 

@@ -17,6 +17,12 @@ struct proc_status {
 ssize_t procfs_read(pid_t pid, const char *name, char *buf, size_t size);
 int procfs_status(pid_t pid, struct proc_status *st);
 void procfs_comm(pid_t pid, char comm[16]);
+/*
+ * The scheduler's sum is exact, user time and all time (ticks) are counted in ticks: share the sum in
+ * their ratio, as getrusage() does. No ticks: all of it is user time.
+ */
+void procfs_share_cpu(uint64_t sum, uint64_t user, uint64_t ticks, uint64_t *user_ns,
+		      uint64_t *system_ns);
 /* CPU time of all threads, dead ones included; false if the process is gone. */
 bool procfs_cpu(pid_t pid, uint64_t *user_ns, uint64_t *system_ns);
 /* The same, their sum alone: cheaper. */
