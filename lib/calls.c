@@ -128,6 +128,23 @@ void calls_enter(struct calls *c)
 	c->lost.attempted++;
 }
 
+/* What rows have in common with sums of calls. */
+static void add_times(struct call *e, uint64_t count, uint64_t total_ns, uint64_t min_ns,
+		      uint64_t max_ns)
+{
+	e->count += count;
+	e->total_ns = rts_add(e->total_ns, total_ns);
+	e->min_ns = min_ns < e->min_ns ? min_ns : e->min_ns;
+	e->max_ns = max_ns > e->max_ns ? max_ns : e->max_ns;
+}
+
+static void add_split(struct call *e, uint64_t count, uint64_t on_cpu_ns, uint64_t waiting_ns)
+{
+	e->split_count += count;
+	e->on_cpu_ns = rts_add(e->on_cpu_ns, on_cpu_ns);
+	e->waiting_ns = rts_add(e->waiting_ns, waiting_ns);
+}
+
 void calls_return(struct calls *c, const struct sample *s)
 {
 	struct call *e = get(c, s->abi, s->nr);
@@ -137,19 +154,12 @@ void calls_return(struct calls *c, const struct sample *s)
 		return;
 	}
 	c->lost.recorded++;
-	e->count++;
-	e->total_ns = rts_add(e->total_ns, s->ns);
-	if (s->ns < e->min_ns)
-		e->min_ns = s->ns;
-	if (s->ns > e->max_ns)
-		e->max_ns = s->ns;
+	add_times(e, 1, s->ns, s->ns, s->ns);
 	if (s->has_split) {
 		/* Both clocks are right, but are not read at one instant. */
 		uint64_t on = s->on_cpu_ns < s->ns ? s->on_cpu_ns : s->ns;
 
-		e->split_count++;
-		e->on_cpu_ns = rts_add(e->on_cpu_ns, on);
-		e->waiting_ns = rts_add(e->waiting_ns, s->ns - on);
+		add_split(e, 1, on, s->ns - on);
 	}
 	if (s->err)
 		count_error(e, s->err, 1);
@@ -178,15 +188,10 @@ void calls_add(struct calls *c, const struct call_sum *s)
 		return;
 	}
 	c->lost.recorded += s->count;
-	e->count += s->count;
-	e->total_ns = rts_add(e->total_ns, s->total_ns);
-	e->min_ns = s->min_ns < e->min_ns ? s->min_ns : e->min_ns;
-	e->max_ns = s->max_ns > e->max_ns ? s->max_ns : e->max_ns;
-	e->split_count += s->split_count;
-	e->waiting_ns = rts_add(e->waiting_ns, s->waiting_ns);
+	add_times(e, s->count, s->total_ns, s->min_ns, s->max_ns);
 	/* Of use only when every call was told apart, see to_row(). */
-	if (s->total_ns > s->waiting_ns)
-		e->on_cpu_ns = rts_add(e->on_cpu_ns, s->total_ns - s->waiting_ns);
+	add_split(e, s->split_count, s->total_ns > s->waiting_ns ? s->total_ns - s->waiting_ns : 0,
+		  s->waiting_ns);
 	for (size_t i = 0; i < s->nr_errs; i++) {
 		count_error(e, s->errs[i].err, s->errs[i].count);
 		errors -= s->errs[i].count;
@@ -227,13 +232,8 @@ void calls_merge(struct calls *dst, const struct calls *src)
 			dst->lost.table_full += s->count + s->no_return;
 			continue;
 		}
-		d->count += s->count;
-		d->total_ns = rts_add(d->total_ns, s->total_ns);
-		d->min_ns = s->min_ns < d->min_ns ? s->min_ns : d->min_ns;
-		d->max_ns = s->max_ns > d->max_ns ? s->max_ns : d->max_ns;
-		d->split_count += s->split_count;
-		d->on_cpu_ns = rts_add(d->on_cpu_ns, s->on_cpu_ns);
-		d->waiting_ns = rts_add(d->waiting_ns, s->waiting_ns);
+		add_times(d, s->count, s->total_ns, s->min_ns, s->max_ns);
+		add_split(d, s->split_count, s->on_cpu_ns, s->waiting_ns);
 		d->no_return += s->no_return;
 		for (size_t j = 0; j < s->nr_errs; j++)
 			count_error(d, s->errs[j].err, s->errs[j].count);

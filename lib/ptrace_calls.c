@@ -134,7 +134,7 @@ static void enter_call(struct session *s, struct task *k, const struct __ptrace_
 	if (!s->root_runs)
 		return;
 	k->in_call = true;
-	k->proc->calls.lost.attempted++;
+	calls_enter(&k->proc->calls);
 	k->cpu_source = NO_CPU;
 	if (s->tree.engine.split)
 		k->cpu_source = read_cpu(s, k, best_source(k), &k->enter_cpu_ns);
