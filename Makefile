@@ -96,6 +96,7 @@ LIB_SRCS := \
 	lib/ptrace_inject.c \
 	lib/ptrace_start.c \
 	lib/record.c \
+	lib/room.c \
 	lib/syscalls.c \
 	lib/watch_signals.c \
 	$(BPF_SRCS) \
@@ -124,6 +125,7 @@ RTS_SRCS := \
 	lib/hist.c \
 	lib/kvm_names.c \
 	lib/record.c \
+	lib/room.c \
 	lib/syscalls.c \
 
 TOOL_OBJS := $(TOOL_SRCS:%.c=$(BUILD)/%.o)

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "lib/procs.h"
+#include "lib/room.h"
 #include "tools/cmd.h"
 #include "tools/run_output.h"
 
@@ -42,18 +42,11 @@ static int write_all(int fd, const char *p, size_t n, int limit_ms)
 	bool patient = !fstat(fd, &st) && S_ISREG(st.st_mode);
 
 	while (n) {
-		struct pollfd pfd = {.fd = fd, .events = POLLOUT};
-		uint64_t now = now_ns();
+		int ret = patient ? 0 : rts_wait_for_room(fd, end);
 		ssize_t done;
-		int ready = patient;
 
-		if (!patient)
-			ready = poll(&pfd, 1, now < end ? (int)((end - now) / 1000000u) : 0);
-		if (!ready && now_ns() >= end)
-			return -ETIMEDOUT;
-		/* A signal, as of each interval: writing now might block. */
-		if (ready <= 0)
-			continue;
+		if (ret)
+			return ret;
 		done = write(fd, p, patient || n < PIPE_BUF ? n : PIPE_BUF);
 		if (done < 0 && errno != EINTR)
 			return -errno;

@@ -4,7 +4,6 @@
  * and the mark of a cut line is shared with all forked children, so that their lines do not mix.
  */
 #include <fcntl.h>
-#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -13,6 +12,7 @@
 #include <unistd.h>
 
 #include "internal.h"
+#include "lib/room.h"
 
 #ifndef PIPE_BUF
 #define PIPE_BUF 512
@@ -44,33 +44,10 @@ static int patience(void)
 		       RTS_WRITE_LIMIT_MS;
 }
 
-static int ms_until(uint64_t deadline)
-{
-	uint64_t now;
-
-	if (rts_clock(&now) || now >= deadline)
-		return 0;
-	return (int)((deadline - now + 999999) / 1000000);
-}
-
 struct text {
 	const char *p;
 	size_t n, done;
 };
-
-static int wait_for_room(int fd, int limit_ms)
-{
-	struct pollfd pfd = {.fd = fd, .events = POLLOUT};
-	uint64_t now = 0, deadline;
-	int ret;
-
-	rts_clock(&now);
-	deadline = now + (uint64_t)limit_ms * 1000000u;
-	do {
-		ret = poll(&pfd, 1, ms_until(deadline));
-	} while (ret < 0 && errno == EINTR);
-	return ret < 0 ? -errno : ret == 0 ? -ETIMEDOUT : 0;
-}
 
 /* Each piece waits at most limit_ms. Slices of PIPE_BUF: poll() promises room for that much only.
  */
@@ -78,11 +55,15 @@ static int write_all(int fd, struct text *t, bool whole, int limit_ms)
 {
 	while (t->done < t->n) {
 		size_t left = t->n - t->done, slice = whole || left < PIPE_BUF ? left : PIPE_BUF;
-		int ret = wait_for_room(fd, limit_ms);
-		ssize_t did = ret ? 0 : write(fd, t->p + t->done, slice);
+		uint64_t now = 0;
+		ssize_t did;
+		int ret;
 
+		rts_clock(&now);
+		ret = rts_wait_for_room(fd, now + (uint64_t)limit_ms * 1000000u);
 		if (ret)
 			return ret;
+		did = write(fd, t->p + t->done, slice);
 		if (did < 0 && errno != EINTR && errno != EAGAIN)
 			return -errno;
 		if (did > 0)
