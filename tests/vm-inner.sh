@@ -118,22 +118,6 @@ mount_all()
 	ip link set lo up
 }
 
-# A skip is right where tests/kernels lists it for this kernel: KERNEL | PROGRAM | CASE | WHY.
-skip_expected()
-{
-	local kernel program test _
-
-	while IFS='|' read -r kernel program test _; do
-		# shellcheck disable=SC2254 # they are patterns
-		case "$RELEASE cpus=$(nproc)" in $kernel) ;; *) continue ;; esac
-		# shellcheck disable=SC2254
-		case $1 in $program) ;; *) continue ;; esac
-		# shellcheck disable=SC2254
-		case $2 in $test) return 0 ;; esac
-	done </etc/kernels
-	return 1
-}
-
 load()
 {
 	insmod "/ko/$1.ko" || { not_ok "$name: $1.ko does not load"; return 1; }
@@ -165,7 +149,7 @@ judge()
 	grep -q '^ok' "$2" || [ "$1" != 0 ] || not_ok "$name: says nothing"
 	sed -n 's/^ok [0-9]* - \(.*\) # SKIP.*/\1/p' "$2" >/tmp/.skips
 	while read -r line; do
-		skip_expected "$name" "$line" ||
+		skip_expected /etc/kernels "$RELEASE cpus=$(nproc)" "$name" "$line" ||
 			not_ok "$name: skipped '$line', which tests/kernels does not expect here"
 	done </tmp/.skips
 	if dmesg -c | grep -E -f /etc/splats.deny >/tmp/.splat; then
@@ -196,6 +180,8 @@ main()
 	case $(cat /proc/cmdline) in *vm.probe*) finish ;; esac
 	exec </dev/null >/dev/ttyS2 2>&1
 	stty -F /dev/ttyS2 raw
+	# shellcheck source=tests/skips.sh
+	. /etc/skips.sh
 	RELEASE=$(uname -r)
 	echo "# Linux $RELEASE, $(nproc) CPU, up $(cut -d ' ' -f 1 /proc/uptime) s"
 	dmesg -c >/tmp/boot.log

@@ -13,13 +13,16 @@ ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -pthread -I. -Iinclude \
 bad=0
 for t in "${@:-tests/native/t_*.sh}"; do
 	for f in $t; do
-		timeout -k 10 900 bash "$f" </dev/null
-		ret=$?
+		log=build/tests/native/$(basename "$f" .sh).log
+		timeout -k 10 900 bash "$f" </dev/null 2>&1 | tee "$log"
+		ret=${PIPESTATUS[0]}
 		case $ret in
 		0 | 1 | 77) ;;
-		*) echo "not ok 1 - $f: ended with status $ret" ;;
+		*) echo "not ok - $f: ended with status $ret" ;;
 		esac
-		[ $ret = 0 ] || [ $ret = 77 ] || bad=1
+		# The plan is a test's last word.
+		grep -q '^1\.\.[0-9]' "$log" || { echo "not ok - $f: ended before its last case"; ret=1; }
+		[ "$ret" = 0 ] || [ "$ret" = 77 ] || bad=1
 	done
 done
 exit $bad

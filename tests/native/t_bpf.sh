@@ -14,7 +14,7 @@ reason=$($bpf -o /dev/null -- true 2>&1)
 # A case that needs the engine: false, and the case is skipped, where it cannot be used.
 needs_bpf()
 {
-	begin "$1"
+	begin "bpf: $1"
 	[ -z "$reason" ] || { skip "$reason"; return 1; }
 }
 

@@ -36,4 +36,20 @@ for layer in "make -s unit" "make -s native" '$run bookworm' '$run trixie' '$run
 done
 is "$(names tests/native/t_*.sh | grep -cx t_check)" 1 "native tests are found by their names"
 
+begin "a native test that ends before its last case is a failure"
+printf 'echo "ok 1 - first"\nexit 0\n' >"$tmp/t_stops.sh"
+is "$(tests/native/run.sh "$tmp/t_stops.sh" | tail -n 1)" "not ok - $tmp/t_stops.sh: ended before its last case"
+rm -f build/tests/native/t_stops.log
+
+begin "a skip is right where the list has it for this place, and nowhere else"
+. tests/skips.sh
+printf '# a comment\n\n6.1.*  | t_a  | one * | why\nhost root | native | two | why\n' >"$tmp/kernels"
+skip_list "$tmp/kernels" >"$tmp/list"
+for place in "6.1.0-9 cpus=2|t_a|one case|0" "6.12.0 cpus=2|t_a|one case|1" "6.1.0-9 cpus=2|t_b|one case|1" \
+	"6.1.0-9 cpus=2|t_a|two|1" "host root|native|two|0" "host root ci|native|two|1"; do
+	IFS='|' read -r where program case expected <<<"$place"
+	skip_expected "$tmp/list" "$where" "$program" "$case"
+	is $? "$expected" "$place"
+done
+
 finish

@@ -145,10 +145,9 @@ for format in json jsonl summary; do
 done
 
 begin "standard error that nobody reads: the exit status is the program's all the same"
-# shellcheck disable=SC2034 # it is for the redirection
-coproc GONE { exec <&-; }
-exec 8>&"${GONE[1]}"
-wait "$GONE_PID"
+mkfifo "$tmp/unread"
+exec 9<>"$tmp/unread"
+exec 8>"$tmp/unread" 9<&-
 "$statpage" run -- sh -c 'exit 9' 2>&8
 is $? 9 status
 "$statpage" run -- true 2>&8
