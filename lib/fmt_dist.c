@@ -135,7 +135,7 @@ static void put_slots(FILE *f, const struct hist *h)
 			comma, i, (uint64_t)kstats_slot_low(i, h->bits),
 			(uint64_t)kstats_slot_high(i, h->bits), h->slot[i].count);
 		if (h->slot[i].sum != UINT64_MAX)
-			fprintf(f, ",\"sum\":%" PRIu64, h->slot[i].sum);
+			fprintf(f, ",\"mean\":%" PRIu64, hist_slot_mean(h, i));
 		fprintf(f, ",\"density\":%.9g}",
 			(double)h->slot[i].count / (double)kstats_slot_width(i, h->bits));
 		comma = ",";

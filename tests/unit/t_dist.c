@@ -72,7 +72,9 @@ static void t_sum(void)
 			break;
 		CHECK(strstr(shown(fmt_dist_quantiles, &m, -1), "mean           -  of 3 samples"),
 		      "%s", shown(fmt_dist_quantiles, &m, -1));
-		CHECK(!strstr(shown(fmt_dist_json, &m, -1), "mean"), "JSON has one");
+		CHECK(strstr(shown(fmt_dist_json, &m, -1),
+			     "\"unpaired\":0,\"count\":3,\"quantiles\""),
+		      "JSON has one");
 		dist_metric_free(&m);
 	}
 }
@@ -114,7 +116,7 @@ static void t_small(void)
 		s = shown(fmt_dist_json, &m, 3);
 		CHECK(strstr(s, "\"cpu\":3") && strstr(s, "\"complete\":false") &&
 			      strstr(s,
-				     "{\"slot\":55,\"low\":480,\"high\":511,\"count\":3,\"sum\":1470,"
+				     "{\"slot\":55,\"low\":480,\"high\":511,\"count\":3,\"mean\":490,"
 				     "\"density\":0.09375}"),
 		      "%s", s);
 		s = shown(fmt_dist_json, &m, 1);
@@ -203,11 +205,58 @@ static void t_big(void)
 	}
 }
 
+/* The section of docs/kstats.md; the test runs in the top of the checkout. */
+static char *documented(void)
+{
+	static char text[65536];
+	FILE *f = fopen("docs/kstats.md", "re");
+	size_t n = f ? fread(text, 1, sizeof(text) - 1, f) : 0;
+	char *from, *to;
+
+	if (f)
+		fclose(f);
+	text[n] = '\0';
+	from = strstr(text, "\n## As JSON\n");
+	to = from ? strstr(from + 1, "\n## ") : NULL;
+	if (to)
+		*to = '\0';
+	return from;
+}
+
+static void t_keys(void)
+{
+	struct dist_metric m;
+	struct dist_why why;
+	unsigned int nr = 0;
+	char key[40], *doc = documented();
+
+	TEST("JSON: each key is documented") {
+		if (!CHECK(doc, "docs/kstats.md has no section") ||
+		    !CHECK(!parse(small, &m, &why), "%s", why.text))
+			break;
+		for (int cpu = -1; cpu <= 3; cpu += 4) {
+			char *p = shown(fmt_dist_json, &m, cpu), *end;
+
+			for (; (end = strstr(p, "\":")); p = end + 2, nr++) {
+				char *from = end;
+
+				while (from[-1] != '"')
+					from--;
+				snprintf(key, sizeof(key), "`%.*s`", (int)(end - from), from);
+				CHECK(strstr(doc, key), "%s is not there", key);
+			}
+		}
+		CHECK(nr > 50, "only %u keys seen", nr);
+		dist_metric_free(&m);
+	}
+}
+
 int main(void)
 {
 	t_small();
 	t_sum();
 	t_plot();
+	t_keys();
 	t_wrong();
 	t_big();
 	return t_done("t_dist");
