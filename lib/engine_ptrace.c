@@ -263,17 +263,6 @@ static void watch(struct session *s)
 	}
 }
 
-static bool schedstat_works(void)
-{
-	int fd = procfs_open_schedstat(getpid());
-	uint64_t ns;
-	bool works = procfs_read_schedstat(fd, &ns);
-
-	if (fd >= 0)
-		close(fd);
-	return works;
-}
-
 static int begin(struct session *s)
 {
 	struct rts_engine *e = &s->tree.engine;
@@ -289,7 +278,7 @@ static int begin(struct session *s)
 			"resource usage at stops to 1 us, schedstat while there are several threads";
 	if (o->no_split)
 		e->split_absent = "not asked for";
-	else if (!schedstat_works()) {
+	else if (!procfs_has_schedstat()) {
 		e->split = NULL;
 		e->split_absent = "this kernel has no /proc/PID/schedstat";
 	}

@@ -203,12 +203,7 @@ static void probe_tsc(struct probe *p)
 
 static void probe_schedstat(struct probe *p)
 {
-	int fd = procfs_open_schedstat(getpid());
-	uint64_t ns;
-
-	p->works = procfs_read_schedstat(fd, &ns);
-	if (fd >= 0)
-		close(fd);
+	p->works = procfs_has_schedstat();
 	if (p->works)
 		text(p, "/proc/PID/schedstat: CPU and run queue, as of the last tick or switch");
 	else

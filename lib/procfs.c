@@ -147,3 +147,17 @@ bool procfs_read_schedstat(int fd, uint64_t *on_cpu_ns)
 	/* Without scheduler accounting the kernel writes zeros. */
 	return v != 0;
 }
+
+bool procfs_has_schedstat(void)
+{
+	int fd = procfs_open_schedstat(getpid());
+	uint64_t ns;
+	bool has;
+
+	/* It is as of the last tick or switch, and we may be too young for either. */
+	nanosleep(&(struct timespec){0, 1}, NULL);
+	has = procfs_read_schedstat(fd, &ns);
+	if (fd >= 0)
+		close(fd);
+	return has;
+}

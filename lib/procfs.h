@@ -32,5 +32,7 @@ bool procfs_is_setid(pid_t pid);
 /* Keep open to read a thread's time on CPU at every stop; -1: no descriptor. */
 int procfs_open_schedstat(pid_t tid);
 bool procfs_read_schedstat(int fd, uint64_t *on_cpu_ns);
+/* The kernel has the file and fills it in. */
+bool procfs_has_schedstat(void);
 
 #endif /* STATPAGE_PROCFS_H */
