@@ -155,14 +155,15 @@ static int threads(long n)
 	return 0;
 }
 
-static atomic_int started;
+static atomic_int waiting;
 
-/* Spins, as waiting would be a call more or less. */
+/* Spins, as waiting would be a call more or less; then lets both come from their word to their pause(). */
 static void *exec_in_thread(void *arg)
 {
 	(void)arg;
-	while (!atomic_load(&started))
+	while (atomic_load(&waiting) < 2)
 		;
+	usleep(500000);
 	execl(self, self, "calls", "7", NULL);
 	die("exec");
 	return NULL;
@@ -170,8 +171,8 @@ static void *exec_in_thread(void *arg)
 
 static void *wait_for_ever(void *arg)
 {
-	if (arg)
-		atomic_store((atomic_int *)arg, 1);
+	(void)arg;
+	atomic_fetch_add(&waiting, 1);
 	for (;;)
 		pause();
 	return NULL;
@@ -183,7 +184,7 @@ static int thread_exec(long n)
 	pthread_t t;
 
 	(void)n;
-	pthread_create(&t, NULL, wait_for_ever, &started);
+	pthread_create(&t, NULL, wait_for_ever, NULL);
 	pthread_create(&t, NULL, exec_in_thread, NULL);
 	wait_for_ever(NULL);
 	return 0;
