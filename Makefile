@@ -98,6 +98,8 @@ LIB_SRCS := \
 	lib/record.c \
 	lib/room.c \
 	lib/syscalls.c \
+	lib/threads.c \
+	lib/threads_proc.c \
 	lib/watch_signals.c \
 	$(BPF_SRCS) \
 
