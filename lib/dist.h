@@ -83,12 +83,20 @@ struct dist_engine {
 	/* Calls fn for each node until it returns non-zero, which is then returned. */
 	int (*list)(int (*fn)(const struct dist_node *node, void *data), void *data,
 		    struct dist_why *why);
+	/* The same for the names of all metrics, also those that no node made; sorted. */
+	int (*metrics)(int (*fn)(const char *name, void *data), void *data, struct dist_why *why);
 	int (*read)(const char *name, struct dist_metric *to, struct dist_why *why);
 	int (*act)(const char *name, enum dist_action action, struct dist_why *why);
 };
 
 /* The module kstats.ko, by its files in debugfs. */
 extern const struct dist_engine engine_kmod;
+
+/*
+ * Let probe, metrics and read of engine_kmod look at a copy of the module's files in this folder, which
+ * must stay valid; NULL: at the module's own again.
+ */
+void engine_kmod_from(const char *dir);
 
 /* Sets the line and returns err. */
 __attribute__((format(printf, 3, 4))) int dist_fail(struct dist_why *why, int err, const char *fmt,

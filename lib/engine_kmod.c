@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
 /* The engine of the module kstats.ko: everything goes through its text files in debugfs. */
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -13,6 +15,14 @@
 
 #define CONTROL KSTATS_DIR "/" KSTATS_CONTROL
 #define NODES	KSTATS_DIR "/" KSTATS_NODES
+
+/* NULL: the module's own. */
+static const char *copy;
+
+void engine_kmod_from(const char *dir)
+{
+	copy = dir;
+}
 
 /* Under lockdown nothing in debugfs can be opened for writing, and what can be read is 0444. */
 static bool locked_down(void)
@@ -32,6 +42,8 @@ static int no_file(const char *file, struct dist_why *why)
 	int err = -errno;
 	struct stat st;
 
+	if (copy)
+		return dist_fail(why, err, "%s: %s", file, strerror(-err));
 	if (err == -EACCES || err == -EPERM) {
 		if (locked_down())
 			return dist_fail(why, err,
@@ -54,7 +66,15 @@ static int no_file(const char *file, struct dist_why *why)
 
 static int probe(struct dist_why *why)
 {
-	return access(NODES, R_OK) ? no_file(NODES, why) : 0;
+	DIR *d;
+
+	if (!copy)
+		return access(NODES, R_OK) ? no_file(NODES, why) : 0;
+	d = opendir(copy);
+	if (!d)
+		return no_file(copy, why);
+	closedir(d);
+	return 0;
 }
 
 /* The reason is read back from the same open file. */
@@ -322,13 +342,36 @@ static int path_of(const char *name, char *path, size_t size, struct dist_why *w
 	if (!*name || *name == '_' || !name[strspn(name, ".")] || strchr(name, '/') ||
 	    strlen(name) > KSTATS_NAME_MAX)
 		return dist_fail(why, -EINVAL, "'%.64s' is not a metric's name", name);
-	snprintf(path, size, KSTATS_DIR "/%s", name);
+	if ((size_t)snprintf(path, size, "%s/%s", copy ? copy : KSTATS_DIR, name) >= size)
+		return dist_fail(why, -ENAMETOOLONG, "%.200s: the path is too long", copy);
 	return 0;
+}
+
+static int is_metric(const struct dirent *d)
+{
+	return *d->d_name != '_' && d->d_name[strspn(d->d_name, ".")];
+}
+
+static int metrics(int (*fn)(const char *name, void *data), void *data, struct dist_why *why)
+{
+	const char *dir = copy ? copy : KSTATS_DIR;
+	struct dirent **names;
+	int err = 0, i, nr = scandir(dir, &names, is_metric, alphasort);
+
+	if (nr < 0)
+		return no_file(dir, why);
+	for (i = 0; i < nr; i++) {
+		if (!err)
+			err = fn(names[i]->d_name, data);
+		free(names[i]);
+	}
+	free(names);
+	return err;
 }
 
 static int read_metric(const char *name, struct dist_metric *to, struct dist_why *why)
 {
-	char path[200];
+	char path[PATH_MAX];
 	int err = path_of(name, path, sizeof(path), why);
 	FILE *f;
 
@@ -345,7 +388,7 @@ static int read_metric(const char *name, struct dist_metric *to, struct dist_why
 static int act(const char *name, enum dist_action action, struct dist_why *why)
 {
 	static const char *const word[] = {"start", "stop", "reset"};
-	char path[200];
+	char path[PATH_MAX];
 	int err = path_of(name, path, sizeof(path), why), fd;
 
 	if (err)
@@ -367,6 +410,7 @@ const struct dist_engine engine_kmod = {
 	.trace = trace,
 	.untrace = untrace,
 	.list = list,
+	.metrics = metrics,
 	.read = read_metric,
 	.act = act,
 };
