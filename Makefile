@@ -36,6 +36,15 @@ else
 CONVERT_SRCS := tools/no_convert.c
 endif
 
+# Serving metrics is libmicrohttpd's work; without it, statpage export --listen says so.
+HAVE_HTTPD := $(shell $(CC) -E -include microhttpd.h -x c /dev/null >/dev/null 2>&1 && echo yes)
+ifeq ($(HAVE_HTTPD),yes)
+HTTPD_SRCS := tools/export_http.c
+HTTPD_LIBS := -lmicrohttpd
+else
+HTTPD_SRCS := tools/no_http.c
+endif
+
 # The bpf engine is libbpf's, clang's and bpftool's work, and needs the BTF of some kernel; without
 # them statpage says so. Nothing of it is built for other architectures than this machine's.
 BPFTOOL  ?= $(shell PATH=$$PATH:/usr/sbin:/sbin command -v bpftool)
@@ -61,16 +70,21 @@ TOOL_SRCS := \
 	tools/cmd.c \
 	tools/cmd_cpu.c \
 	tools/cmd_doctor.c \
+	tools/cmd_export.c \
 	tools/cmd_ls.c \
 	tools/cmd_run.c \
 	tools/cmd_self.c \
 	tools/cmd_show.c \
 	tools/cmd_trace.c \
 	tools/cmd_untrace.c \
+	tools/cpu_table.c \
 	tools/dist_symbol.c \
 	tools/dist_view.c \
+	tools/export_collect.c \
+	tools/export_file.c \
 	tools/run_output.c \
 	$(CONVERT_SRCS) \
+	$(HTTPD_SRCS) \
 
 # What commands and unit tests link against; a new file of lib/ is a line here.
 LIB_SRCS := \
@@ -197,9 +211,11 @@ $(BUILD)/libstatpage-vdso.so: lib/rts/vdso_count.c $(RTS_SRCS) build/gen/syscall
 tools/statpage: $(TOOL_OBJS) $(BUILD)/lib.a
 	$(if $(JSON_C_LIBS),,@echo "make: no json-c headers (Debian: libjson-c-dev):" \
 		"statpage convert is left out" >&2)
+	$(if $(HTTPD_LIBS),,@echo "make: no libmicrohttpd headers (Debian: libmicrohttpd-dev):" \
+		"statpage export has no --listen" >&2)
 	$(if $(BPF_MISSING),@echo "make: no $(BPF_MISSING) (Debian: libbpf-dev clang bpftool):" \
 		"statpage run has no engine bpf" >&2)
-	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm $(JSON_C_LIBS) $(BPF_LIBS) $(LDLIBS)
+	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm $(JSON_C_LIBS) $(HTTPD_LIBS) $(BPF_LIBS) $(LDLIBS)
 
 tools/csfcat: tools/statpage
 	ln -f $< $@

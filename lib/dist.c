@@ -17,13 +17,17 @@ int dist_fail(struct dist_why *why, int err, const char *fmt, ...)
 	return err;
 }
 
+void dist_metric_drop_cpus(struct dist_metric *m)
+{
+	while (m->nr_cpus)
+		hist_free(m->cpu[--m->nr_cpus]);
+	free(m->cpu);
+	m->cpu = NULL;
+}
+
 void dist_metric_free(struct dist_metric *m)
 {
-	unsigned int i;
-
-	for (i = 0; i < m->nr_cpus; i++)
-		hist_free(m->cpu[i]);
-	free(m->cpu);
+	dist_metric_drop_cpus(m);
 	hist_free(m->all);
 	memset(m, 0, sizeof(*m));
 }

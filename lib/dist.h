@@ -104,6 +104,9 @@ __attribute__((format(printf, 3, 4))) int dist_fail(struct dist_why *why, int er
 
 void dist_metric_free(struct dist_metric *m);
 
+/* Free what is known by CPU; all of them together stay. */
+void dist_metric_drop_cpus(struct dist_metric *m);
+
 /*
  * Read a metric's table as kstats.ko prints it, from any stream; memory depends on the number of CPUs
  * that have samples, not on the length of the text. -EPROTO: a line that is none of a table; -ENOMEM.

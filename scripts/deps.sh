@@ -5,17 +5,21 @@
 set -euo pipefail
 
 declare -A NEEDS=(
-	[build]="gcc libc6-dev make libjson-c-dev"
+	[build]="gcc libc6-dev make libjson-c-dev libmicrohttpd-dev"
 	[bpf]="clang libbpf-dev bpftool"
 	[unit]="clang libbpf-dev"
 	[guest]="qemu-system-x86 busybox-static cpio xz-utils zstd"
 	[debian]="mmdebstrap util-linux xz-utils zstd"
-	[native]="strace jq git python3 procps groff-base zsh"
+	[native]="strace jq curl git python3 procps groff-base zsh"
 	[browser]="chromium"
 	[npm]="nodejs npm"
+	[metrics]="prometheus"
 	[lint]="shellcheck clang-format"
 	[tidy]="clang-tidy sparse linux-headers-amd64"
 )
+
+# Installed, these would leave a service running: they are unpacked, into a folder that is printed.
+UNPACKED=prometheus
 
 # As a user, mmdebstrap wants a range of user ids.
 [ "$(id -u)" = 0 ] || NEEDS[debian]+=" uidmap"
@@ -24,6 +28,34 @@ die()
 {
 	echo "deps.sh: $*" >&2
 	exit 1
+}
+
+# The named packages, unpacked in a folder of the cache, if they are not yet; needs no root where the lists of
+# packages are there.
+unpack()
+{
+	local cache=${STATPAGE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/statpage} dir tmp pkg
+
+	for pkg; do
+		dir=$cache/$pkg
+		if [ ! -e "$dir" ]; then
+			echo "deps.sh: unpacking $pkg to $dir" >&2
+			mkdir -p "$cache"
+			tmp=$(mktemp -d "$cache/$pkg.XXXXXX")
+			(cd "$tmp" && chmod 755 . && download "$pkg" && dpkg-deb -x ./*.deb root && chmod 755 root) >&2 ||
+				die "apt-get could not fetch $pkg: is the network there?"
+			# Somebody else may have been faster.
+			mv -T "$tmp/root" "$dir" 2>/dev/null || [ -e "$dir" ] || die "cannot make $dir"
+			rm -rf "$tmp"
+		fi
+		echo "$dir"
+	done
+}
+
+download()
+{
+	apt-get -qq -o APT::Sandbox::User=root download "$1" && return
+	[ "$(id -u)" != 0 ] || { apt-get -qq update && apt-get -qq -o APT::Sandbox::User=root download "$1"; }
 }
 
 installed()
@@ -45,6 +77,10 @@ main()
 		[ -n "${NEEDS[$group]:-}" ] ||
 			{ echo "deps.sh: no group '$group', expected: ${!NEEDS[*]}" >&2; exit 2; }
 		for pkg in ${NEEDS[$group]}; do
+			if [[ " $UNPACKED " = *" $pkg "* ]]; then
+				unpack "$pkg"
+				continue
+			fi
 			installed "$pkg" || missing+=("$pkg")
 		done
 	done

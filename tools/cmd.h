@@ -20,6 +20,7 @@ int cmd_attach(int argc, char **argv);
 int cmd_convert(int argc, char **argv);
 int cmd_cpu(int argc, char **argv);
 int cmd_doctor(int argc, char **argv);
+int cmd_export(int argc, char **argv);
 int cmd_ls(int argc, char **argv);
 int cmd_reset(int argc, char **argv);
 int cmd_run(int argc, char **argv);

@@ -5,12 +5,11 @@
 #include <inttypes.h>
 #include <stdbool.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "lib/coarse_stat_fs.h"
 #include "tools/cmd.h"
+#include "tools/cpu_table.h"
 
 static const char usage[] =
 	"cpu [--json] [--watch [SEC]] [--count N]\n"
@@ -48,55 +47,14 @@ static const struct {
 /* user and nice include the guest columns behind it. */
 #define NR_DISJOINT 8
 
-/* The rows of one refresh: the sum, then each CPU id. flags is 0 where no CPU can be. */
-struct table {
-	struct csf_cpu_snap sum;
-	struct csf_cpu_row *cpu;
-};
-
 static uint64_t row_ns(const struct csf_cpu_row *row, int i)
 {
 	return *(const __u64 *)((const char *)row + times[i].at);
 }
 
-/* All rows, as long as none is of another refresh than the sum. Returns 0 or -1 with errno. */
-static int read_once(struct table *t)
+static int read_table(struct cpu_table *t)
 {
-	struct csf_cpu_snap s = {0};
-	uint32_t i;
-
-	if (csf_cpu_snap(&t->sum, CSF_CPU_ALL))
-		return -1;
-	if (!t->cpu)
-		t->cpu = calloc(t->sum.nr_cpus, sizeof(t->cpu[0]));
-	if (!t->cpu)
-		return -1;
-	for (i = 0; i < t->sum.nr_cpus; i++) {
-		if (csf_cpu_snap(&s, i) && errno != ENXIO)
-			return -1;
-		t->cpu[i] = s.row;
-		if (s.nr_updates != t->sum.nr_updates) {
-			errno = EAGAIN;
-			return -1;
-		}
-	}
-	return 0;
-}
-
-/*
- * Reading takes some 50 ns a CPU, and a refresh comes every half millisecond at the most. EBUSY comes
- * after some 20 ms; in a guest, a virtual CPU may have been taken away in the middle of a refresh.
- */
-static int table_read(struct table *t)
-{
-	int tries, ret = -1;
-
-	for (tries = 0; ret && tries < 100; tries++) {
-		ret = read_once(t);
-		if (ret && errno != EAGAIN && errno != EBUSY)
-			break;
-	}
-	return ret ? cmd_csf_err("cpu") : 0;
+	return cpu_table_read(t) ? cmd_csf_err("cpu") : 0;
 }
 
 static void print_ticks(const char *name, const struct csf_cpu_row *row)
@@ -110,7 +68,7 @@ static void print_ticks(const char *name, const struct csf_cpu_row *row)
 	putchar('\n');
 }
 
-static void print_stat(const struct table *t)
+static void print_stat(const struct cpu_table *t)
 {
 	char name[16];
 	uint32_t i;
@@ -133,7 +91,7 @@ static void print_json_row(const struct csf_cpu_row *row)
 	putchar('}');
 }
 
-static void print_json(const struct table *t)
+static void print_json(const struct cpu_table *t)
 {
 	const struct csf_cpu_snap *s = &t->sum;
 	const char *comma = "";
@@ -173,7 +131,7 @@ static void print_percent(const char *name, const struct csf_cpu_row *from,
 	putchar('\n');
 }
 
-static void print_shares(const struct table *from, const struct table *to)
+static void print_shares(const struct cpu_table *from, const struct cpu_table *to)
 {
 	char name[16];
 	uint32_t i;
@@ -203,14 +161,14 @@ static void sleep_s(double s)
  */
 static int watch(double s, unsigned int count, bool json)
 {
-	struct table t[2] = {0};
+	struct cpu_table t[2] = {0};
 	unsigned int n = 0;
 	int ret;
 
-	ret = table_read(&t[0]);
+	ret = read_table(&t[0]);
 	while (!ret && (!count || n < count)) {
 		sleep_s(s);
-		ret = table_read(&t[++n % 2]);
+		ret = read_table(&t[++n % 2]);
 		if (ret)
 			break;
 		if (json)
@@ -219,21 +177,21 @@ static int watch(double s, unsigned int count, bool json)
 			print_shares(&t[!(n % 2)], &t[n % 2]);
 		ret = cmd_flush();
 	}
-	free(t[0].cpu);
-	free(t[1].cpu);
+	cpu_table_free(&t[0]);
+	cpu_table_free(&t[1]);
 	return ret;
 }
 
 static int once(bool json)
 {
-	struct table t = {0};
-	int ret = table_read(&t);
+	struct cpu_table t = {0};
+	int ret = read_table(&t);
 
 	if (!ret && json)
 		print_json(&t);
 	else if (!ret)
 		print_stat(&t);
-	free(t.cpu);
+	cpu_table_free(&t);
 	return ret;
 }
 

@@ -30,6 +30,7 @@ static const struct command {
 	{"start", cmd_start, "let a metric record again"},
 	{"stop", cmd_stop, "stop recording into a metric"},
 	{"reset", cmd_reset, "forget what a metric has recorded"},
+	{"export", cmd_export, "tell Prometheus, over HTTP or in a file"},
 };
 
 #define NR_COMMANDS (sizeof(commands) / sizeof(commands[0]))

@@ -24,6 +24,7 @@ _statpage_values()
 	--via) echo direct kretprobe fprobe kprobe ftrace tracepoint ;;
 	--signal) echo USR1 USR2 ;;
 	-p | --pid) (cd /proc && echo [0-9]*) ;;
+	--bits) echo 0 1 2 3 4 5 ;;
 	*) return 1 ;;
 	esac
 }

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0 */
+/* The pieces of statpage export: collecting, serving, writing a file. One thread runs all of them. */
+#ifndef TOOLS_EXPORT_H
+#define TOOLS_EXPORT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "lib/fmt_openmetrics.h"
+
+struct export_opts {
+	struct om_buckets buckets;
+	const char *from; /* a copy of kstats' files; NULL: what this machine has now */
+};
+
+/*
+ * Try all parts, with a message for each that cannot be read. Returns how many can, or -1 where what the
+ * user named cannot.
+ */
+int export_check(const struct export_opts *o);
+
+/* All there is to tell, now; for the caller to free. NULL: no memory. */
+char *export_text(const struct export_opts *o, enum om_dialect dialect, size_t *len);
+
+/* Block SIGTERM and SIGINT; the descriptor can be read once one came. -1 after a message. */
+int export_signals(void);
+
+/* Listen at [ADDR:]PORT until a signal comes. Returns 0, CMD_FAILED or CMD_USAGE after a message. */
+int export_serve(const char *where, const struct export_opts *o);
+
+/* Write DIR/statpage.prom, once or each interval until a signal comes. Returns as export_serve(). */
+int export_textfile(const char *dir, uint64_t interval_ns, const struct export_opts *o);
+
+#endif /* TOOLS_EXPORT_H */
