@@ -23,10 +23,9 @@
 #define IDLE_S	     10 /* without a byte to or from a client */
 #define LIFETIME_S   30 /* of a connection; Prometheus gives up after 10 s */
 #define BACKLOG	     64
-#define SEND_BYTES   (128 << 10) /* in the kernel, for a client: that else may be all of an answer */
-(128 << 10) /* that the kernel keeps for a client, which else may be all of an answer */
+#define SEND_BYTES   (128 << 10) /* in the kernel, for a client; else it may be all of an answer */
 
-	struct client {
+struct client {
 	int fd; /* -1: free */
 	time_t since;
 };
