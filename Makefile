@@ -295,6 +295,8 @@ INSTALL_FILES := \
 	packaging/sys-kernel-coarse_stat_fs.mount:lib/systemd/system/sys-kernel-coarse_stat_fs.mount \
 	README.md:share/doc/statpage/README.md \
 	LICENSE:share/doc/statpage/LICENSE \
+	packaging/prometheus/statpage.rules.yml:share/statpage/prometheus/statpage.rules.yml \
+	packaging/grafana/statpage.json:share/statpage/grafana/statpage.json \
 	packaging/completion/statpage.bash:share/bash-completion/completions/statpage \
 	packaging/completion/statpage.bash:share/bash-completion/completions/csfcat \
 	packaging/completion/_statpage:share/zsh/site-functions/_statpage \

@@ -40,7 +40,7 @@ static void put_row(unsigned int slot, const char *cpu, const struct hist *h, ui
 static int table(unsigned int bits, uint64_t seed, uint64_t count)
 {
 	struct hist *h = hist_new(bits);
-	uint64_t state = seed, so_far = 0, i;
+	uint64_t state = seed, so_far = 0, missed = count / 500, i;
 	unsigned int slot;
 
 	if (!h)
@@ -49,10 +49,10 @@ static int table(unsigned int bits, uint64_t seed, uint64_t count)
 		hist_record(h, sample(&state, seed));
 	printf("# bits %u state running since 1.000 s after boot\n"
 	       "# time start vfs_read end return by task via direct clock tsc 2000000 kHz error 0.100 ppm\n"
-	       "# attempted %" PRIu64 " recorded %" PRIu64
-	       " missed 2 filtered 0 stopped 0 inside 1 missed-instance 2\n"
+	       "# attempted %" PRIu64 " recorded %" PRIu64 " missed %" PRIu64
+	       " filtered 0 stopped 0 inside 1 missed-instance %" PRIu64 "\n"
 	       "# sum %" PRIu64 " mean %" PRIu64 "\n",
-	       bits, count + 3, count, h->sum, hist_mean(h));
+	       bits, count + missed + 1, count, missed, missed, h->sum, hist_mean(h));
 	for (slot = 0; slot < h->nr; slot++) {
 		if (!h->slot[slot].count)
 			continue;

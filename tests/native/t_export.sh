@@ -25,7 +25,7 @@ start()
 serve()
 {
 	start "$1" --listen 127.0.0.1:0 "${@:2}"
-	eventually grep -q ^http "$tmp/$1.out" || fail "$1 does not listen: $(cat "$tmp/$1.err")"
+	eventually grep -qs ^http "$tmp/$1.out" || fail "$1 does not listen: $(cat "$tmp/$1.err")"
 	URL=$(cat "$tmp/$1.out")
 }
 
