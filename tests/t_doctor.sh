@@ -25,8 +25,18 @@ insmod /ko/coarse_stat_fs.ko
 check "loaded, but not mounted" "thread time *module" " no .*not mounted" "try: sudo mount -t coarse_stat_fs"
 eval "$(statpage doctor | sed -n '/not mounted/{n;s/.*try: sudo //p;q;}')"
 check "mounted, by the command it gave" "thread time *module" " yes .*kHz$"
+nr=$((nr + 1))
+# The kernel refines its first guess of the TSC's rate, which is what cpuinfo keeps, by 1% at most.
+if awk -v khz="$(sed -n 's/^thread time *module .* \([0-9]*\) kHz$/\1/p' /tmp/doctor)" '
+	/^cpu MHz/ { off = khz / 1000 - $4; exit !(off * off <= ($4 / 100) ^ 2) }' /proc/cpuinfo; then
+	echo "ok $nr - its clock's rate is that of the kernel's TSC"
+else
+	echo "not ok $nr - its clock's rate is that of the kernel's TSC: $(grep -m 1 MHz /proc/cpuinfo)"
+	bad=1
+fi
+last_cpu=$(sed 's/.*[-,]//' /sys/devices/system/cpu/possible)
 check "the cpu page" "thread time *cpu page" \
-	" yes  [0-9]* CPU ids, refreshed every $(cat /sys/module/coarse_stat_fs/parameters/period_us) us"
+	" yes  $((last_cpu + 1)) CPU ids, refreshed every $(cat /sys/module/coarse_stat_fs/parameters/period_us) us"
 check "the clock" "thread time *TSC" " yes .*by tsc$"
 umount /sys/kernel/debug
 check "debugfs is not mounted" "distributions *module" " no .*debugfs is not mounted" "try: sudo mount -t debugfs"
