@@ -15,6 +15,16 @@ static inline int64_t work_cpu_ns(void)
 	return ts.tv_sec * 1000000000LL + ts.tv_nsec;
 }
 
+/*
+ * A timed wait begins before the thread is off its CPU: what it computed since from_ns, by the kernel's own
+ * clock, is no part of the sleep, and an emulated CPU may be held up in it. In ms; with 0.1 for what the
+ * kernel counts as interrupts.
+ */
+static inline double work_way_in_ms(int64_t from_ns)
+{
+	return (double)(work_cpu_ns() - from_ns) / 1e6 + 0.1;
+}
+
 /* Spin for so much of this thread's own CPU time. */
 static inline void work_spin_cpu(int64_t ns)
 {
