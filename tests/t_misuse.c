@@ -255,6 +255,49 @@ static void test_force(void)
 	}
 }
 
+/* Open a process's memory as nobody: its errno. */
+static int open_as_nobody(void *path)
+{
+	if (setgid(65534) || setuid(65534))
+		return 255;
+	return open(path, O_RDONLY) < 0 ? errno : 0;
+}
+
+static void test_peek(void)
+{
+	const struct csf_thread *volatile *where;
+	struct csf_thread copy = {0};
+	char whole[8192], path[40];
+	pid_t pid;
+	int mem;
+
+	TEST("/proc/PID/mem shows the page to who may trace its process, and to nobody else") {
+		where = mmap(NULL, page, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+		pid = fork();
+		if (!pid) {
+			*where = t_map();
+			for (;;)
+				pause();
+		}
+		CHECK(T_UNTIL(*where), "the child has no page");
+		snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+		mem = open(path, O_RDONLY | O_CLOEXEC);
+		CHECK(pread(mem, &copy, sizeof(copy), (off_t)*where) == sizeof(copy), "read: %m");
+		CHECK(copy.hdr.magic == CSF_MAGIC && copy.tid == (uint32_t)pid,
+		      "magic %#x, thread %u", copy.hdr.magic, copy.tid);
+		CHECK(pread(mem, whole, page, (off_t)*where) == (ssize_t)page, "all of it: %m");
+		CHECK(!memcmp(whole, &copy, sizeof(copy.hdr)), "another header");
+		CHECK(pread(mem, whole, 8, (off_t)*where + (off_t)page - 8) == 8 && !whole[0],
+		      "its end: %m");
+		CHECK(t_wait(t_fork(open_as_nobody, path)) == EACCES, "nobody may, too");
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+		CHECK(pread(mem, &copy, sizeof(copy), (off_t)*where) == 0, "it is still there");
+		close(mem);
+		munmap((void *)where, page);
+	}
+}
+
 /*
  * A pipe can hold a reference to the page itself, and the page then outlives its object: on 6.1, where
  * get_user_pages_fast() finds it. 6.12 and 7.2 leave it to the slow way, which refuses VM_IO.
@@ -362,6 +405,7 @@ int main(void)
 	test_mremap();
 	test_madvise();
 	test_force();
+	test_peek();
 	test_pinned();
 	TEST("all of this left nothing behind")
 		CHECK(T_UNTIL(t_refs() == refs), "%ld references, before %ld", t_refs(), refs);

@@ -56,7 +56,7 @@ int csf_mmap_check(struct vm_area_struct *vma, size_t bytes)
 	if (vma->vm_flags & (VM_WRITE | VM_EXEC))
 		return -EPERM;
 	/*
-	 * VM_IO: no GUP, so no other mm can pin or peek the page, and MADV_DOFORK is refused. The pages
+	 * VM_IO: no GUP, so no other mm can pin the page, and MADV_DOFORK is refused. The pages
 	 * themselves are ordinary ones and fault in again after MADV_DONTNEED.
 	 */
 	vm_flags_mod(vma, VM_IO | VM_DONTCOPY | VM_DONTEXPAND | VM_DONTDUMP,

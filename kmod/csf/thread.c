@@ -353,8 +353,26 @@ static vm_fault_t csf_thread_fault(struct vm_fault *vmf)
 	return 0;
 }
 
+/*
+ * How /proc/PID/mem gets at what GUP must not: a copy, for who may trace the process. It goes by the address
+ * space, so after an exec there is nothing here to read. Called with the mmap lock held.
+ */
+static int csf_thread_access(struct vm_area_struct *vma, unsigned long addr, void *buf, int len,
+			     int write)
+{
+	struct csf_thread_obj *obj = vma->vm_file->private_data;
+	unsigned long at = addr - vma->vm_start;
+
+	if (write || at >= PAGE_SIZE)
+		return -EIO;
+	len = min_t(unsigned long, len, PAGE_SIZE - at);
+	memcpy(buf, (char *)obj->pg + at, len);
+	return len;
+}
+
 static const struct vm_operations_struct csf_thread_vm_ops = {
 	.fault = csf_thread_fault,
+	.access = csf_thread_access,
 };
 
 static int csf_thread_mmap(struct file *file, struct vm_area_struct *vma)
