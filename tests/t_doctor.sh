@@ -28,7 +28,7 @@ check "mounted, by the command it gave" "thread time *module" " yes .*kHz$"
 nr=$((nr + 1))
 # The kernel refines its first guess of the TSC's rate, which is what cpuinfo keeps, by 1% at most.
 if awk -v khz="$(sed -n 's/^thread time *module .* \([0-9]*\) kHz$/\1/p' /tmp/doctor)" '
-	/^cpu MHz/ { off = khz / 1000 - $4; exit !(off * off <= ($4 / 100) ^ 2) }' /proc/cpuinfo; then
+	/^cpu MHz/ { off = khz / 1000 - $4; exit off * off > $4 * $4 / 10000 }' /proc/cpuinfo; then
 	echo "ok $nr - its clock's rate is that of the kernel's TSC"
 else
 	echo "not ok $nr - its clock's rate is that of the kernel's TSC: $(grep -m 1 MHz /proc/cpuinfo)"
