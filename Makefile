@@ -99,6 +99,7 @@ LIB_SRCS := \
 	lib/fmt_dist.c \
 	lib/fmt_json.c \
 	lib/fmt_openmetrics.c \
+	lib/fmt_plot.c \
 	lib/fmt_summary.c \
 	lib/hist.c \
 	lib/kvm_names.c \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-/* Distributions as text, JSON and plots. */
+/* Distributions as text and JSON; fmt_plot.c draws them. */
 #include <inttypes.h>
 #include <string.h>
 
@@ -13,8 +13,7 @@ static const struct {
 		 {0.99, "p99"}, {0.999, "p999"}, {1, "max"}};
 #define NR_QUANTILES (sizeof(quantiles) / sizeof(quantiles[0]))
 
-/* NULL: no samples there. */
-static const struct hist *pick(const struct dist_metric *m, int cpu)
+const struct hist *fmt_dist_pick(const struct dist_metric *m, int cpu)
 {
 	if (cpu < 0)
 		return m->all;
@@ -37,7 +36,7 @@ void fmt_dist_ledger(FILE *f, const struct dist_ledger *l)
 		fprintf(f, " unpaired %" PRIu64, l->unpaired);
 }
 
-static void put_head(FILE *f, const char *name, const struct dist_metric *m, int cpu)
+void fmt_dist_head(FILE *f, const char *name, const struct dist_metric *m, int cpu)
 {
 	fprintf(f, "%s", name);
 	if (cpu >= 0)
@@ -49,7 +48,7 @@ static void put_head(FILE *f, const char *name, const struct dist_metric *m, int
 }
 
 /* 480 ns, 20.1 us, 1.06 ms: three digits, as a slot is no finer. */
-static const char *show_ns(char buf[16], uint64_t ns)
+const char *fmt_dist_ns(char buf[16], uint64_t ns)
 {
 	static const char *const unit[] = {"ns", "us", "ms", "s"};
 	double v = (double)ns;
@@ -63,11 +62,11 @@ static const char *show_ns(char buf[16], uint64_t ns)
 
 void fmt_dist_text(FILE *f, const char *name, const struct dist_metric *m, int cpu)
 {
-	const struct hist *h = pick(m, cpu);
+	const struct hist *h = fmt_dist_pick(m, cpu);
 	uint64_t so_far = 0;
 	unsigned int i;
 
-	put_head(f, name, m, cpu);
+	fmt_dist_head(f, name, m, cpu);
 	if (!h || !h->count) {
 		fputs("no samples\n", f);
 		return;
@@ -87,23 +86,23 @@ void fmt_dist_text(FILE *f, const char *name, const struct dist_metric *m, int c
 
 void fmt_dist_quantiles(FILE *f, const char *name, const struct dist_metric *m, int cpu)
 {
-	const struct hist *h = pick(m, cpu);
+	const struct hist *h = fmt_dist_pick(m, cpu);
 	char a[16], b[16], c[16];
 	struct hist_quantile q;
 	unsigned int i;
 
-	put_head(f, name, m, cpu);
+	fmt_dist_head(f, name, m, cpu);
 	if (!h || !h->count) {
 		fputs("no samples\n", f);
 		return;
 	}
 	for (i = 0; i < NR_QUANTILES; i++) {
 		hist_quantile(h, quantiles[i].q, &q);
-		fprintf(f, "%-5s %10s  (%s .. %s)\n", quantiles[i].name, show_ns(a, q.value),
-			show_ns(b, q.low), show_ns(c, q.high));
+		fprintf(f, "%-5s %10s  (%s .. %s)\n", quantiles[i].name, fmt_dist_ns(a, q.value),
+			fmt_dist_ns(b, q.low), fmt_dist_ns(c, q.high));
 	}
 	fprintf(f, "%-5s %10s  of %" PRIu64 " samples\n", "mean",
-		h->sum == UINT64_MAX ? "-" : show_ns(a, hist_mean(h)), h->count);
+		h->sum == UINT64_MAX ? "-" : fmt_dist_ns(a, hist_mean(h)), h->count);
 }
 
 /* Text of the kernel and of users: ASCII in practice; what JSON forbids is escaped. */
@@ -158,7 +157,7 @@ static void put_quantiles(FILE *f, const struct hist *h)
 
 void fmt_dist_json(FILE *f, const char *name, const struct dist_metric *m, int cpu)
 {
-	const struct hist *h = pick(m, cpu);
+	const struct hist *h = fmt_dist_pick(m, cpu);
 	const struct dist_ledger *l = &m->ledger;
 
 	fputs("{\"name\":", f);
@@ -190,65 +189,4 @@ void fmt_dist_json(FILE *f, const char *name, const struct dist_metric *m, int c
 	if (h)
 		put_slots(f, h);
 	fputs("]}\n", f);
-}
-
-/* The first and the last slot with samples. */
-static void bounds(const struct hist *h, unsigned int *first, unsigned int *last)
-{
-	unsigned int i;
-
-	for (*first = 0; !h->slot[*first].count; (*first)++)
-		;
-	for (i = *last = *first; i < h->nr; i++)
-		if (h->slot[i].count)
-			*last = i;
-}
-
-static void put_bar(FILE *f, const char *mark, uint64_t n, uint64_t of, unsigned int width)
-{
-	unsigned int len = (unsigned int)((double)n / (double)of * width + 0.5), i;
-
-	for (i = 0; i < width; i++)
-		fputs(i < len || (n && !i) ? mark : " ", f);
-}
-
-/*
- * A line a slot, the empty ones in between too, so that the height of the picture is the logarithm of
- * time. Left the distribution, by count; right the share of samples up to here.
- */
-void fmt_dist_plot(FILE *f, const char *name, const struct dist_metric *m, int cpu,
-		   unsigned int columns)
-{
-	const struct hist *h = pick(m, cpu);
-	unsigned int first, last, i, width, skipped = 0;
-	uint64_t most = 0, so_far = 0;
-	char low[16];
-
-	put_head(f, name, m, cpu);
-	if (!h || !h->count) {
-		fputs("no samples\n", f);
-		return;
-	}
-	bounds(h, &first, &last);
-	for (i = first; i <= last; i++)
-		if (h->slot[i].count > most)
-			most = h->slot[i].count;
-	width = columns > 60 ? (columns - 36) / 2 : 12;
-	fprintf(f, "%10s %12s %-*s share\n", "from", "count", (int)width, "distribution");
-	for (i = first; i <= last; i++) {
-		/* Far apart modes: a gap of more than 8 lines is told, not drawn. */
-		if (!h->slot[i].count && ++skipped > 8)
-			continue;
-		if (h->slot[i].count && skipped > 8)
-			fprintf(f, "%10s %12s\n", "...", "");
-		if (h->slot[i].count)
-			skipped = 0;
-		so_far += h->slot[i].count;
-		fprintf(f, "%10s %12" PRIu64 " ", show_ns(low, kstats_slot_low(i, h->bits)),
-			h->slot[i].count);
-		put_bar(f, "#", h->slot[i].count, most, width);
-		fprintf(f, " %6.2f%% ", 100.0 * (double)so_far / (double)h->count);
-		put_bar(f, "=", so_far, h->count, width);
-		fputc('\n', f);
-	}
 }

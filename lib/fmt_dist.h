@@ -15,18 +15,19 @@ void fmt_dist_text(FILE *f, const char *name, const struct dist_metric *m, int c
 /* Quantiles with their bounds: p50, p90, p99, p99.9, and the least and the greatest. */
 void fmt_dist_quantiles(FILE *f, const char *name, const struct dist_metric *m, int cpu);
 
-/*
- * One JSON object a line: name, bits, unit, state, origin, complete (nothing was missed), the ledger's
- * numbers, count, sum (absent when it does not fit 64 bits), mean, quantiles, and slots, each with
- * slot, low, high, count, sum, and density: samples for each unit of its width.
- */
+/* One JSON object a line; docs/kstats.md has its keys. */
 void fmt_dist_json(FILE *f, const char *name, const struct dist_metric *m, int cpu);
-
-/* Bars of the distribution and a curve of the shares, columns wide. */
-void fmt_dist_plot(FILE *f, const char *name, const struct dist_metric *m, int cpu,
-		   unsigned int columns);
 
 /* "attempted 5 recorded 4 missed 1 (instance 1)", and what else is not 0. */
 void fmt_dist_ledger(FILE *f, const struct dist_ledger *l);
+
+/* The lines that every form for people begins with: name, origin, ledger, notes. */
+void fmt_dist_head(FILE *f, const char *name, const struct dist_metric *m, int cpu);
+
+/* The histogram that is shown for this CPU; NULL: no samples there. */
+const struct hist *fmt_dist_pick(const struct dist_metric *m, int cpu);
+
+/* 480 ns, 20.1 us, 1.06 ms: three digits, as a slot is no finer. Returns buf. */
+const char *fmt_dist_ns(char buf[16], uint64_t ns);
 
 #endif /* LIB_FMT_DIST_H */

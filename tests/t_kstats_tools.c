@@ -5,6 +5,21 @@
 
 #include "t_kstats.h"
 
+/* Of a heat map that began before them, the lines have 4 calls in sum. */
+static void heatmap(void)
+{
+	pid_t pid;
+
+	sh("statpage show --heatmap --interval 200ms kstats_demo_sleep >/tmp/map & echo $!");
+	pid = (pid_t)strtol(out, NULL, 10);
+	CHECK(UNTIL(!sh("grep -q attempted /tmp/map")), "no head");
+	demo("sleep", 1, 4);
+	CHECK(UNTIL(!sh("awk '/^[0-9:]+ +[0-9]+/ { n += $2 } END { exit n != 4 }' /tmp/map")),
+	      "not 4 calls: %s", sh("cat /tmp/map") ? "" : out);
+	CHECK(!sh("grep -q 'time *count.* p99$' /tmp/map"), "no axis");
+	kill(pid, SIGTERM);
+}
+
 static void t_commands(void)
 {
 	TEST("trace, ls, show, stop, reset, start, untrace") {
@@ -26,6 +41,7 @@ static void t_commands(void)
 		      "%s", out);
 		CHECK(sh("statpage show --plot kstats_demo_sleep") == 0 && strstr(out, "100.00%"),
 		      "%s", out);
+		heatmap();
 		CHECK(sh("statpage stop kstats_demo_sleep") == 0, "%s", out);
 		CHECK(sh("statpage reset kstats_demo_sleep") == 0, "%s", out);
 		demo("sleep", 1, 2);
@@ -199,6 +215,11 @@ static void t_wrong(void)
 		{"show demo_recorded --cpu 0.5", 2, "--cpu is a "},
 		{"show demo_recorded --cpu 17", 2, "--cpu is a number from 0 to"},
 		{"show demo_recorded --json --plot", 2, "only one of"},
+		{"show demo_recorded --heatmap --plot", 2, "only one of"},
+		{"show demo_recorded --heatmap --interval 5", 2, "--interval takes"},
+		{"show demo_recorded --interval 1s", 2, "go with --heatmap"},
+		{"show demo_recorded demo_annotated --heatmap", 2, "takes one metric"},
+		{"show nothing_here --heatmap", 1, "no metric nothing_here"},
 		{"trace vfs_read --for 1s --json --plot", 2, "only one of"},
 		{"trace sched_wakeup..sched_switch", 1, "say __tracepoint_sched_wakeup"},
 		{"trace sched:no_such..sched:sched_switch", 1, "no tracepoint sched:no_such"},

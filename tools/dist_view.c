@@ -1,10 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Showing a metric in the way that was asked for. */
+#include <errno.h>
+#include <langinfo.h>
+#include <locale.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
 #include <sys/ioctl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "lib/fmt_dist.h"
+#include "lib/fmt_plot.h"
 #include "tools/cmd.h"
 #include "tools/dist_view.h"
 
@@ -32,20 +39,86 @@ int dist_view_cpu(const char *text, struct dist_view *view)
 int dist_view_as(int as, struct dist_view *view)
 {
 	if (view->as != DIST_TEXT && (int)view->as != as)
-		return cmd_usage("only one of --quantiles, --json and --plot");
+		return cmd_usage("only one of --quantiles, --json, --plot and --heatmap");
 	view->as = as;
 	return 0;
 }
 
-static unsigned int terminal_columns(void)
+/* Of standard output. A locale's characters are only of use to who has set one. */
+static struct plot_style plot_style(void)
 {
+	const char *no_colour = getenv("NO_COLOR"), *term = getenv("TERM");
+	struct plot_style style = {.columns = 80};
 	struct winsize w;
 
-	return ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) || w.ws_col < 40 ? 100 : w.ws_col;
+	if (!ioctl(STDOUT_FILENO, TIOCGWINSZ, &w) && w.ws_col)
+		style.columns = w.ws_col;
+	if (setlocale(LC_CTYPE, ""))
+		style.utf8 = !strcmp(nl_langinfo(CODESET), "UTF-8");
+	style.colour = isatty(STDOUT_FILENO) && !(no_colour && *no_colour) && term &&
+		       strcmp(term, "dumb");
+	return style;
+}
+
+static void sleep_ns(uint64_t ns)
+{
+	struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+
+	while (nanosleep(&ts, &ts) && errno == EINTR)
+		;
+}
+
+/* Samples of h that old has not; all of them where the metric was reset in between. */
+static struct hist *since(const struct hist *h, const struct hist *old)
+{
+	struct hist *d = hist_new(h->bits);
+
+	if (d && !hist_merge(d, h) && old)
+		hist_sub(d, old);
+	return d;
+}
+
+int dist_heatmap(const struct dist_engine *e, const char *name, int cpu, uint64_t interval_ns,
+		 unsigned int count)
+{
+	struct plot_style style = plot_style();
+	struct dist_metric old, now;
+	struct dist_why why;
+	struct heatmap map;
+	int ret = 0;
+
+	if (e->read(name, &old, &why))
+		return cmd_err("%s", why.text);
+	fmt_dist_head(stdout, name, &old, cpu);
+	heatmap_init(&map, &style, fmt_dist_pick(&old, cpu) ?: old.all);
+	for (unsigned int n = 0; !ret && (!count || n < count); n++) {
+		const struct hist *h;
+		struct hist *d;
+		char when[16];
+		time_t t;
+
+		ret = cmd_flush();
+		sleep_ns(interval_ns);
+		if (e->read(name, &now, &why)) {
+			ret = cmd_err("%s", why.text);
+			break;
+		}
+		h = fmt_dist_pick(&now, cpu);
+		d = h ? since(h, fmt_dist_pick(&old, cpu)) : NULL;
+		t = time(NULL);
+		strftime(when, sizeof(when), "%T", localtime(&t));
+		fmt_heatmap_line(stdout, &map, when, d);
+		hist_free(d);
+		dist_metric_free(&old);
+		old = now;
+	}
+	dist_metric_free(&old);
+	return ret;
 }
 
 int dist_show(const struct dist_engine *e, const char *name, const struct dist_view *view)
 {
+	struct plot_style style;
 	struct dist_metric m;
 	struct dist_why why;
 
@@ -59,7 +132,8 @@ int dist_show(const struct dist_engine *e, const char *name, const struct dist_v
 		fmt_dist_json(stdout, name, &m, view->cpu);
 		break;
 	case DIST_PLOT:
-		fmt_dist_plot(stdout, name, &m, view->cpu, terminal_columns());
+		style = plot_style();
+		fmt_plot(stdout, name, &m, view->cpu, &style);
 		break;
 	default:
 		fmt_dist_text(stdout, name, &m, view->cpu);

@@ -11,6 +11,7 @@ struct dist_view {
 		DIST_QUANTILES,
 		DIST_JSON,
 		DIST_PLOT,
+		DIST_HEATMAP,
 	} as;
 	int cpu; /* -1: all */
 };
@@ -26,6 +27,13 @@ const struct dist_engine *dist_engine(void);
 
 /* Read a metric and print it to stdout. Returns 0 or CMD_FAILED after a message. */
 int dist_show(const struct dist_engine *e, const char *name, const struct dist_view *view);
+
+/*
+ * Print a line each interval of the samples that came in it, `count` lines or without end (0), or until
+ * stdout cannot be written. Returns 0 or CMD_FAILED after a message.
+ */
+int dist_heatmap(const struct dist_engine *e, const char *name, int cpu, uint64_t interval_ns,
+		 unsigned int count);
 
 /*
  * A name of the kernel's symbol table as the engine should get it, in buf: as it is; or with the suffix

@@ -127,30 +127,6 @@ static void t_small(void)
 	}
 }
 
-static void t_plot(void)
-{
-	struct dist_metric m;
-	struct dist_why why;
-	char buf[8192];
-	FILE *f;
-
-	TEST("plot: one slot only, the last slot only, and nothing") {
-		static const char *const rows[] = {
-			"# bits 3 x\nslot 0   CPUS 1    count 1 avg 0 p 1.000000\n",
-			"# bits 3 x\nslot 495 CPUS 1    count 1 avg 18446744004990074880 p 1.000000\n",
-			"# bits 3 x\n"};
-
-		for (unsigned int i = 0; i < 3; i++) {
-			CHECK(!parse(rows[i], &m, &why), "%s", why.text);
-			f = fmemopen(buf, sizeof(buf), "w");
-			fmt_dist_plot(f, "x", &m, -1, 80);
-			fclose(f);
-			CHECK(strstr(buf, i < 2 ? "100.00%" : "no samples"), "%s", buf);
-			dist_metric_free(&m);
-		}
-	}
-}
-
 static void t_wrong(void)
 {
 	static const char *const bad[] = {
@@ -255,7 +231,6 @@ int main(void)
 {
 	t_small();
 	t_sum();
-	t_plot();
 	t_keys();
 	t_wrong();
 	t_big();
