@@ -58,10 +58,13 @@ BPF_MISSING := $(strip $(BPF_NEEDS))
 ifeq ($(BPF_MISSING),)
 BPF_SRCS := \
 	lib/bpf_tree.c \
-	lib/engine_bpf.c
+	lib/engine_bpf.c \
+	lib/threads_bpf.c
+BPF_TOOLS := tools/cmd_serve.c
 BPF_LIBS := -lbpf
 else
 BPF_SRCS := lib/no_bpf.c
+BPF_TOOLS := tools/no_serve.c
 endif
 
 # statpage: the table of commands and one file for each.
@@ -83,6 +86,7 @@ TOOL_SRCS := \
 	tools/export_collect.c \
 	tools/export_file.c \
 	tools/run_output.c \
+	$(BPF_TOOLS) \
 	$(CONVERT_SRCS) \
 	$(HTTPD_SRCS) \
 
@@ -173,19 +177,21 @@ build/gen/vmlinux.h: $(BTF)
 
 # clang's name of x86-64 is x86 in libbpf's headers; the rest agree.
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c bpf/compat.bpf.h build/gen/vmlinux.h \
-		include/uapi/kstats_bucket.h include/uapi/run_bpf.h
+		include/uapi/kstats_bucket.h include/uapi/run_bpf.h include/uapi/threads_bpf.h \
+		include/uapi/coarse_stat_fs.h
 	@mkdir -p $(@D)
 	$(CLANG) -O2 -g -target bpf -mcpu=v3 -Wall -D__TARGET_ARCH_$(patsubst x86_64,x86,$(shell uname -m)) \
 		-I. -Ibuild/gen -c -o $@ $<
 
-.SECONDARY: $(BUILD)/bpf/run.bpf.o
+.SECONDARY: $(BUILD)/bpf/run.bpf.o $(BUILD)/bpf/threads.bpf.o
 
 build/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	@mkdir -p $(@D)
 	$(BPFTOOL) gen skeleton $< name $*_bpf >$@.tmp && mv $@.tmp $@
 
 $(BUILD)/lib/engine_bpf.o: build/gen/run.skel.h
-$(BUILD)/lib/engine_bpf.o: ALL_CFLAGS += -Ibuild/gen
+$(BUILD)/lib/threads_bpf.o: build/gen/threads.skel.h
+$(BUILD)/lib/engine_bpf.o $(BUILD)/lib/threads_bpf.o: ALL_CFLAGS += -Ibuild/gen
 
 $(BUILD)/lib.a: $(LIB_OBJS)
 	rm -f $@
@@ -215,7 +221,7 @@ tools/statpage: $(TOOL_OBJS) $(BUILD)/lib.a
 	$(if $(HTTPD_LIBS),,@echo "make: no libmicrohttpd headers (Debian: libmicrohttpd-dev):" \
 		"statpage export has no --listen" >&2)
 	$(if $(BPF_MISSING),@echo "make: no $(BPF_MISSING) (Debian: libbpf-dev clang bpftool):" \
-		"statpage run has no engine bpf" >&2)
+		"statpage run has no engine bpf; statpage serve is left out" >&2)
 	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm $(JSON_C_LIBS) $(HTTPD_LIBS) $(BPF_LIBS) $(LDLIBS)
 
 tools/csfcat: tools/statpage

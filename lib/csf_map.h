@@ -12,14 +12,21 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/un.h>
+#include <time.h>
 #include "../include/uapi/coarse_stat_fs.h"
 
-/* Where the filesystem is mounted; a test may point it at files of its own. */
+/* Where the filesystem is mounted, and where statpage serve listens; a test may say otherwise. */
 #ifndef CSF_MOUNT_PATH
 #define CSF_MOUNT_PATH CSF_MOUNT
+#endif
+#ifndef CSF_SOCKET_PATH
+#define CSF_SOCKET_PATH CSF_SERVE_SOCKET
 #endif
 
 #ifdef __cplusplus
@@ -37,6 +44,8 @@ enum {
 	CSF_MADV_WIPEONFORK_ = 18,
 	CSF_SIG_BLOCK_ = 0,
 	CSF_SIG_SETMASK_ = 2,
+	CSF_SOCK_SEQPACKET_ = 5,
+	CSF_MSG_CMSG_CLOEXEC_ = 0x40000000,
 };
 
 /* 0 or more, or -errno; errno itself is left alone. */
@@ -264,10 +273,26 @@ static inline struct csf_slot_ *csf_slot_new_(struct csf_chunk_ *first)
 	return slot;
 }
 
+/* Map a page from its descriptor, which is closed. The page, or NULL with errno. */
+static inline void *csf_map_fd_(long fd, unsigned int kind, size_t min, size_t len)
+{
+	void *page = mmap(NULL, len, PROT_READ, MAP_SHARED, (int)fd, 0);
+
+	csf_sys_(SYS_close, fd, 0, 0, 0, 0);
+	if (page == MAP_FAILED)
+		return NULL;
+	/* The kernel's own pages are don't-copy anyway; other writers' need not be. */
+	csf_sys_(SYS_madvise, (long)page, (long)len, CSF_MADV_DONTFORK_, 0, 0);
+	if (csf_check_((const struct csf_hdr *)page, len, kind, min))
+		return page;
+	munmap(page, len);
+	errno = EPROTO;
+	return NULL;
+}
+
 /* Map a whole file of the mount. The page, or NULL with errno. */
 static inline void *csf_map_(const char *path, unsigned int kind, size_t min, size_t *len)
 {
-	void *page = MAP_FAILED;
 	struct stat st;
 	long fd;
 
@@ -276,20 +301,131 @@ static inline void *csf_map_(const char *path, unsigned int kind, size_t min, si
 		errno = (int)-fd;
 		return NULL;
 	}
-	if (!fstat((int)fd, &st)) {
-		*len = (size_t)st.st_size;
-		page = mmap(NULL, *len, PROT_READ, MAP_SHARED, (int)fd, 0);
-	}
-	csf_sys_(SYS_close, fd, 0, 0, 0, 0);
-	if (page == MAP_FAILED)
+	if (fstat((int)fd, &st)) {
+		csf_sys_(SYS_close, fd, 0, 0, 0, 0);
 		return NULL;
-	/* The kernel's own pages are don't-copy anyway; other writers' need not be. */
-	csf_sys_(SYS_madvise, (long)page, (long)*len, CSF_MADV_DONTFORK_, 0, 0);
-	if (csf_check_((const struct csf_hdr *)page, *len, kind, min))
-		return page;
-	munmap(page, *len);
-	errno = EPROTO;
-	return NULL;
+	}
+	*len = (size_t)st.st_size;
+	return csf_map_fd_(fd, kind, min, *len);
+}
+
+/* ---- statpage serve ---- */
+
+/* How long an answer may take; a struct timeval. */
+static inline void csf_patience_(long sock)
+{
+	const long limit[2] = {2, 0};
+
+	csf_sys_(SYS_setsockopt, sock, SOL_SOCKET, SO_RCVTIMEO, (long)limit, sizeof(limit));
+}
+
+/* A socket at whose other end the server is, or -errno; -ENOENT: there is none. */
+static inline long csf_connect_(void)
+{
+	struct sockaddr_un sun;
+	long sock, ret;
+
+	memset(&sun, 0, sizeof(sun));
+	sun.sun_family = AF_UNIX;
+	memcpy(sun.sun_path, CSF_SOCKET_PATH, sizeof(CSF_SOCKET_PATH));
+	sock = csf_sys_(SYS_socket, AF_UNIX, CSF_SOCK_SEQPACKET_ | CSF_O_CLOEXEC_, 0, 0, 0);
+	if (sock < 0)
+		return sock;
+	csf_patience_(sock);
+	ret = csf_sys_(SYS_connect, sock, (long)&sun, sizeof(sun), 0, 0);
+	if (!ret)
+		return sock;
+	csf_sys_(SYS_close, sock, 0, 0, 0, 0);
+	/* A socket that nobody listens on is as good as none. */
+	return ret == -ECONNREFUSED ? -ENOENT : ret;
+}
+
+/* The descriptor that comes with the answer, or -errno. */
+static inline long csf_ask_(long sock)
+{
+	struct csf_serve_request request;
+	struct csf_serve_reply reply;
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr msg;
+	struct iovec iov;
+	long n;
+	int fd;
+
+	memset(&request, 0, sizeof(request));
+	request.magic = CSF_MAGIC;
+	request.abi = CSF_ABI_VERSION;
+	request.kind = CSF_KIND_THREAD;
+	request.tid = (uint32_t)csf_sys_(SYS_gettid, 0, 0, 0, 0, 0);
+	n = csf_sys_(SYS_write, sock, (long)&request, sizeof(request), 0, 0);
+	if (n < 0)
+		return n;
+	memset(&msg, 0, sizeof(msg));
+	memset(&control, 0, sizeof(control));
+	iov.iov_base = &reply;
+	iov.iov_len = sizeof(reply);
+	msg.msg_iov = &iov;
+	msg.msg_iovlen = 1;
+	msg.msg_control = &control;
+	msg.msg_controllen = sizeof(control);
+	n = csf_sys_(SYS_recvmsg, sock, (long)&msg, CSF_MSG_CMSG_CLOEXEC_, 0, 0);
+	if (n < 0)
+		return n == -EAGAIN ? -ETIMEDOUT : n;
+	if (n != sizeof(reply) || reply.magic != CSF_MAGIC)
+		return -EPROTO;
+	if (reply.error)
+		return -(long)reply.error;
+	if (msg.msg_controllen < CMSG_LEN(sizeof(int)) || control.head.cmsg_level != SOL_SOCKET ||
+	    control.head.cmsg_type != SCM_RIGHTS)
+		return -EPROTO;
+	memcpy(&fd, CMSG_DATA(&control.head), sizeof(fd));
+	return fd;
+}
+
+/* A page begins when its thread is next switched to, which may have happened in the call above, or not. */
+static inline void csf_begin_(const struct csf_thread *pg)
+{
+	struct timespec least;
+	int i;
+
+	least.tv_sec = 0;
+	least.tv_nsec = 1;
+	for (i = 0; i < 100 && !__atomic_load_n(&pg->start_tsc, __ATOMIC_ACQUIRE); i++)
+		csf_sys_(SYS_nanosleep, (long)&least, 0, 0, 0, 0);
+}
+
+/* The caller's page from the server. Signals are blocked. NULL with errno. */
+static inline void *csf_map_served_(size_t *len)
+{
+	long sock = csf_connect_(), fd;
+	void *page;
+
+	if (sock < 0) {
+		errno = (int)-sock;
+		return NULL;
+	}
+	fd = csf_ask_(sock);
+	csf_sys_(SYS_close, sock, 0, 0, 0, 0);
+	if (fd < 0) {
+		errno = (int)-fd;
+		return NULL;
+	}
+	*len = CSF_SERVE_BYTES;
+	page = csf_map_fd_(fd, CSF_KIND_THREAD, CSF_THREAD_MIN_, *len);
+	if (page)
+		csf_begin_((const struct csf_thread *)page);
+	return page;
+}
+
+/* The caller's page: of the filesystem, or where it is not mounted from the server. NULL with errno. */
+static inline void *csf_map_self_(size_t *len)
+{
+	void *page =
+		csf_map_(CSF_MOUNT_PATH "/thread-self", CSF_KIND_THREAD, CSF_THREAD_MIN_, len);
+
+	return page || errno != ENOENT ? page : csf_map_served_(len);
 }
 
 /* glibc allocates memory for the values of keys from here on, which a signal handler must not. */
@@ -350,7 +486,7 @@ static inline int csf_thread_open_(struct csf_self_ *self)
 		return -1;
 	if (self->epoch == csf_epoch_())
 		return 0;
-	page = csf_map_(CSF_MOUNT_PATH "/thread-self", CSF_KIND_THREAD, CSF_THREAD_MIN_, &len);
+	page = csf_map_self_(&len);
 	if (!page)
 		return -1;
 	pg = (const struct csf_thread *)page;
@@ -386,7 +522,7 @@ static inline int csf_thread_reopen_(struct csf_self_ *self)
 	size_t len;
 	void *pg;
 
-	pg = csf_map_(CSF_MOUNT_PATH "/thread-self", CSF_KIND_THREAD, CSF_THREAD_MIN_, &len);
+	pg = csf_map_self_(&len);
 	if (!pg)
 		return -1;
 	if (slot && len == (slot->len & ~CSF_UNHOOKED_) &&

@@ -161,3 +161,22 @@ bool procfs_has_schedstat(void)
 		close(fd);
 	return has;
 }
+
+bool procfs_start_ticks(pid_t pid, uint64_t *ticks)
+{
+	char text[1024];
+	const char *p;
+	unsigned long long v;
+
+	if (procfs_read(pid, "stat", text, sizeof(text)) <= 0)
+		return false;
+	/* Field 22; the second is a name in brackets that may hold any. */
+	p = strrchr(text, ')');
+	if (!p || sscanf(p + 1,
+			 " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d "
+			 "%*d %llu",
+			 &v) != 1)
+		return false;
+	*ticks = v;
+	return true;
+}

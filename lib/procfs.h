@@ -29,6 +29,8 @@ bool procfs_cpu(pid_t pid, uint64_t *user_ns, uint64_t *system_ns);
 bool procfs_cpu_sum(pid_t pid, uint64_t *ns);
 /* The program's file has a set-user-ID or set-group-ID bit. */
 bool procfs_is_setid(pid_t pid);
+/* When the process began, in clock ticks since boot; false if it is gone. */
+bool procfs_start_ticks(pid_t pid, uint64_t *ticks);
 /* Keep open to read a thread's time on CPU at every stop; -1: no descriptor. */
 int procfs_open_schedstat(pid_t tid);
 bool procfs_read_schedstat(int fd, uint64_t *on_cpu_ns);

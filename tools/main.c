@@ -22,6 +22,7 @@ static const struct command {
 	{"doctor", cmd_doctor, "what works here, and what would help where something does not"},
 	{"cpu", cmd_cpu, "CPU times of the machine, in the format of /proc/stat"},
 	{"self", cmd_self, "sleep and spin, and print where the time went"},
+	{"serve", cmd_serve, "give threads their pages where no module can be loaded"},
 	{"trace", cmd_trace,
 	 "record how long a kernel function takes, or from one place to another"},
 	{"untrace", cmd_untrace, "remove what trace made"},

@@ -22,6 +22,28 @@
 #define CSF_MAGIC	0x31465343 /* csf_hdr.magic: "CSF1" in memory */
 #define CSF_ABI_VERSION 1
 
+/*
+ * Where no module can be loaded `statpage serve` hands out the same pages, by CSF_CLOCK_MONOTONIC, over this
+ * SOCK_SEQPACKET socket: a request is answered by a reply, whose descriptor (SCM_RIGHTS) is mapped like a
+ * file of CSF_SERVE_BYTES. A thread is of the process that connected, and begins when it is next switched to.
+ */
+#define CSF_SERVE_SOCKET "/run/statpage/threads.sock"
+#define CSF_SERVE_BYTES	 4096
+
+struct csf_serve_request {
+	__u32 magic; /* CSF_MAGIC */
+	__u16 abi;   /* CSF_ABI_VERSION */
+	__u16 kind;  /* CSF_KIND_THREAD */
+	__u32 tid;   /* in the thread's own pid namespace */
+	__u32 pad;
+};
+
+/* error: 0; EPROTO: not a request of this ABI; ESRCH: the process has no such thread; ENOSPC: no page left */
+struct csf_serve_reply {
+	__u32 magic;
+	__u32 error;
+};
+
 /* csf_hdr.kind */
 enum csf_kind {
 	CSF_KIND_THREAD = 1,

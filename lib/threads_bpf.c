@@ -1,0 +1,308 @@
+/* SPDX-License-Identifier: MIT */
+#include <bpf/bpf.h>
+#include <bpf/libbpf.h>
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "include/uapi/coarse_stat_fs.h"
+#include "include/uapi/threads_bpf.h"
+#include "threads.skel.h"
+
+#include "lib/threads_bpf.h"
+
+#define BPFFS	    "/sys/fs/bpf"
+#define BPFFS_MAGIC 0xcafe4a11
+#define PIN_DIR	    BPFFS "/statpage/threads-" THREADS_VERSION
+#define NR_FRESH    16 /* pages ready: to make one takes a grace period */
+
+#define NR_LINKS 3
+
+static struct {
+	struct threads_bpf *bpf;
+	int link[NR_LINKS];
+	volatile uint64_t *slots; /* enum threads_slot, THREADS_MAX of them */
+	unsigned int max, next;
+	uint32_t key_type, value_type; /* of a page's map, in the object's BTF */
+} t;
+
+/* In the order of attaching: who is registered must not be missed when it ends. */
+static const char *const link_names[NR_LINKS] = {PIN_DIR "/on_exit", PIN_DIR "/on_exec",
+						 PIN_DIR "/on_switch"};
+
+static struct bpf_program *link_prog(int i)
+{
+	return i == 0 ? t.bpf->progs.on_exit :
+	       i == 1 ? t.bpf->progs.on_exec :
+			t.bpf->progs.on_switch;
+}
+
+__attribute__((format(printf, 3, 4))) static int fail(struct threads_why *why, int err,
+						      const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(why->text, sizeof(why->text), fmt, ap);
+	va_end(ap);
+	return err;
+}
+
+static int say_nothing(enum libbpf_print_level level, const char *fmt, va_list ap)
+{
+	(void)level;
+	(void)fmt;
+	(void)ap;
+	return 0;
+}
+
+/* As bpftool does: mount bpffs where it belongs, if nobody has. */
+static int make_pin_dir(struct threads_why *why)
+{
+	struct statfs fs;
+
+	if (statfs(BPFFS, &fs))
+		return fail(why, -errno, BPFFS ": %s", strerror(errno));
+	if (fs.f_type != BPFFS_MAGIC && mount("bpf", BPFFS, "bpf", 0, "mode=0700"))
+		return fail(why, -errno, "bpffs cannot be mounted on " BPFFS ": %s",
+			    strerror(errno));
+	if ((mkdir(BPFFS "/statpage", 0700) || mkdir(PIN_DIR, 0700)) && errno != EEXIST)
+		return fail(why, -errno, PIN_DIR ": %s", strerror(errno));
+	if (mkdir(PIN_DIR, 0700) && errno != EEXIST)
+		return fail(why, -errno, PIN_DIR ": %s", strerror(errno));
+	return 0;
+}
+
+static int load(struct threads_why *why)
+{
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .pin_root_path = PIN_DIR);
+	struct bpf_map *inner;
+	int ret;
+
+	libbpf_set_print(say_nothing);
+	t.bpf = threads_bpf__open_opts(&opts);
+	if (!t.bpf)
+		return fail(why, -errno, "libbpf: %s", strerror(errno));
+	inner = bpf_map__inner_map(t.bpf->maps.pages);
+	t.key_type = bpf_map__btf_key_type_id(inner);
+	t.value_type = bpf_map__btf_value_type_id(inner);
+	ret = threads_bpf__load(t.bpf);
+	if (ret == -EPERM)
+		return fail(why, ret, "the kernel does not let us load its programs: %s",
+			    geteuid() ? "this needs root" : "lockdown, or a seccomp filter");
+	if (ret)
+		return fail(why, ret, "the kernel does not load its programs: %s", strerror(-ret));
+	t.slots = mmap(NULL, THREADS_MAX * sizeof(*t.slots), PROT_READ | PROT_WRITE, MAP_SHARED,
+		       bpf_map__fd(t.bpf->maps.slots), 0);
+	if (t.slots == MAP_FAILED)
+		return fail(why, -errno, "mmap: %s", strerror(errno));
+	return 0;
+}
+
+/* Links that a server before us has left go on; their programs write into the maps that we share. */
+static int attach(struct threads_why *why)
+{
+	struct bpf_link *link;
+	int ret;
+
+	for (int i = 0; i < NR_LINKS; i++) {
+		t.link[i] = bpf_obj_get(link_names[i]);
+		if (t.link[i] >= 0)
+			continue;
+		link = bpf_program__attach(link_prog(i));
+		if (!link)
+			return fail(why, -errno, "%s cannot be attached: %s",
+				    strrchr(link_names[i], '/') + 1, strerror(errno));
+		ret = bpf_link__pin(link, link_names[i]);
+		t.link[i] = dup(bpf_link__fd(link));
+		/* Pinned: it only closes its descriptor. */
+		if (!ret)
+			bpf_link__disconnect(link);
+		bpf_link__destroy(link);
+		if (ret)
+			return fail(why, ret, "%s cannot be pinned: %s", link_names[i],
+				    strerror(-ret));
+	}
+	return 0;
+}
+
+static void close_all(void)
+{
+	if (t.slots && t.slots != MAP_FAILED)
+		munmap((void *)t.slots, THREADS_MAX * sizeof(*t.slots));
+	for (int i = 0; i < NR_LINKS; i++)
+		if (t.link[i] > 0)
+			close(t.link[i]);
+	threads_bpf__destroy(t.bpf);
+	memset(&t, 0, sizeof(t));
+}
+
+int threads_open(unsigned int max, struct threads_why *why)
+{
+	int ret;
+
+	if (access("/sys/kernel/btf/vmlinux", R_OK))
+		return fail(why, -ENOENT, "this kernel has no BTF (/sys/kernel/btf/vmlinux)");
+	ret = make_pin_dir(why);
+	if (!ret)
+		ret = load(why);
+	if (!ret)
+		ret = attach(why);
+	t.max = max < THREADS_MAX ? max : THREADS_MAX;
+	if (ret)
+		close_all();
+	return ret;
+}
+
+/* A page whose header is complete, and that nobody can write but the kernel's program. -errno. */
+static int page_new(void)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE,
+		    .btf_fd = (uint32_t)bpf_object__btf_fd(t.bpf->obj),
+		    .btf_key_type_id = t.key_type, .btf_value_type_id = t.value_type);
+	struct csf_thread page = {
+		.hdr = {.magic = CSF_MAGIC,
+			.abi = CSF_ABI_VERSION,
+			.kind = CSF_KIND_THREAD,
+			.size = sizeof(page),
+			.clock = CSF_CLOCK_MONOTONIC,
+			.freq_khz = 1000000,
+			.mult = 1},
+	};
+	uint32_t zero = 0;
+	int fd = bpf_map_create(BPF_MAP_TYPE_ARRAY, "csf_page", sizeof(zero), sizeof(page), 1,
+				&opts);
+
+	if (fd < 0)
+		return -errno;
+	if (bpf_map_update_elem(fd, &zero, &page, 0) || bpf_map_freeze(fd)) {
+		int err = -errno;
+
+		close(fd);
+		return err;
+	}
+	return fd;
+}
+
+static unsigned int count(enum threads_slot what)
+{
+	unsigned int n = 0;
+
+	for (unsigned int i = 0; i < THREADS_MAX; i++)
+		n += t.slots[i] == what;
+	return n;
+}
+
+unsigned int threads_taken(void)
+{
+	return count(THREADS_TAKEN);
+}
+
+/* Put a new page into a slot that has none, or one whose thread has ended. 0 or -errno. */
+static int make_fresh(void)
+{
+	uint32_t slot = 0;
+	int fd, ret = 0;
+
+	while (slot < t.max && t.slots[slot] != THREADS_EMPTY && t.slots[slot] != THREADS_ENDED)
+		slot++;
+	if (slot == t.max)
+		return -ENOSPC;
+	fd = page_new();
+	if (fd < 0)
+		return fd;
+	if (bpf_map_update_elem(bpf_map__fd(t.bpf->maps.pages), &slot, &fd, 0))
+		ret = -errno;
+	else
+		t.slots[slot] = THREADS_FRESH;
+	close(fd);
+	return ret;
+}
+
+bool threads_refill(void)
+{
+	return count(THREADS_FRESH) < NR_FRESH && !make_fresh();
+}
+
+/* A descriptor of the map in a slot. */
+static int page_fd(uint32_t slot)
+{
+	uint32_t id;
+
+	if (bpf_map_lookup_elem(bpf_map__fd(t.bpf->maps.pages), &slot, &id))
+		return -errno;
+	return bpf_map_get_fd_by_id(id);
+}
+
+/* Let the iterator look at the threads of a process. 0 or -errno. */
+static int walk(pid_t pid)
+{
+	union bpf_iter_link_info info = {.task = {.pid = (uint32_t)pid}};
+	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
+	struct bpf_link *link = bpf_program__attach_iter(t.bpf->progs.register_thread, &opts);
+	char buf[16];
+	int fd, ret = 0;
+
+	if (!link)
+		return -errno;
+	fd = bpf_iter_create(bpf_link__fd(link));
+	if (fd < 0)
+		ret = -errno;
+	while (fd >= 0 && read(fd, buf, sizeof(buf)) > 0)
+		;
+	if (fd >= 0)
+		close(fd);
+	bpf_link__destroy(link);
+	return ret;
+}
+
+int threads_register(pid_t pid, uint64_t start_ticks, uint32_t tid)
+{
+	struct threads_request *r = &t.bpf->bss->request;
+	uint32_t slot = 0;
+	int ret;
+
+	if (!count(THREADS_FRESH)) {
+		ret = make_fresh();
+		if (ret)
+			return ret;
+	}
+	while (t.slots[slot] != THREADS_FRESH)
+		slot++;
+	*r = (struct threads_request){
+		.tid = tid,
+		.slot = slot,
+		.leader_ticks = start_ticks,
+		.ticks_a_second = (uint64_t)sysconf(_SC_CLK_TCK),
+		.error = ESRCH,
+	};
+	ret = walk(pid);
+	if (ret)
+		return ret;
+	if (r->error)
+		return -r->error;
+	return page_fd(r->answer);
+}
+
+void threads_end(void)
+{
+	for (uint32_t slot = 0; slot < THREADS_MAX; slot++) {
+		struct threads_end end = {.slot = slot};
+		LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &end, .ctx_size_in = sizeof(end));
+
+		if (t.slots[slot] == THREADS_TAKEN)
+			bpf_prog_test_run_opts(bpf_program__fd(t.bpf->progs.end_page), &opts);
+	}
+	for (int i = 0; i < NR_LINKS; i++)
+		unlink(link_names[i]);
+	bpf_object__unpin_maps(t.bpf->obj, NULL);
+	close_all();
+	rmdir(PIN_DIR);
+	rmdir(BPFFS "/statpage"); /* unless distributions are pinned there */
+}

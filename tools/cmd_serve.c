@@ -1,0 +1,305 @@
+// SPDX-License-Identifier: GPL-2.0
+/* statpage serve: hand out the pages of threads where no module can be loaded. */
+#include <errno.h>
+#include <fcntl.h>
+#include <getopt.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "lib/procfs.h"
+#include "lib/procs.h"
+#include "lib/threads_bpf.h"
+#include "tools/cmd.h"
+#include "uapi/coarse_stat_fs.h"
+#include "uapi/threads_bpf.h"
+
+static const char usage[] =
+	"serve [--socket PATH] [--max N] [--end]\n"
+	"\n"
+	"Give threads that ask for it a page with their wall time, as coarse_stat_fs does, where no module can\n"
+	"be loaded: by a BPF program. Readers (lib/coarse_stat_fs.h, statpage self) find it by themselves when\n"
+	"the filesystem is not mounted. Runs until SIGINT or SIGTERM, which ends every page; killed otherwise,\n"
+	"the pages go on, and the next server takes them over.\n"
+	"\n"
+	"  --socket PATH   where to listen; default " CSF_SERVE_SOCKET "\n"
+	"  --max N         threads at once; default 4096, at most 16384\n"
+	"  --end           end what a server that was killed has left, and serve nobody\n";
+
+#ifndef SO_PEERPIDFD
+#define SO_PEERPIDFD 77
+#endif
+
+#define MAX_CLIENTS 64
+#define PATIENCE_NS 1000000000u /* for a client that says nothing */
+
+struct client {
+	pid_t pid;
+	int pidfd; /* -1: this kernel has none */
+	uint64_t start_ticks;
+	uint64_t since_ns;
+};
+
+static struct pollfd fds[2 + MAX_CLIENTS]; /* signals, the listener, clients */
+static struct client clients[MAX_CLIENTS];
+static int nr_clients;
+
+/* What the address of a socket can hold. */
+static int address(const char *path, struct sockaddr_un *sun)
+{
+	*sun = (struct sockaddr_un){.sun_family = AF_UNIX};
+	if (strlen(path) >= sizeof(sun->sun_path))
+		return cmd_usage("--socket %s: longer than %zu bytes", path,
+				 sizeof(sun->sun_path) - 1);
+	strcpy(sun->sun_path, path);
+	return 0;
+}
+
+/* The folder of the socket, made if it is not there. */
+static void make_folder(const char *path)
+{
+	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)], *slash;
+
+	snprintf(dir, sizeof(dir), "%s", path);
+	slash = strrchr(dir, '/');
+	if (!slash || slash == dir)
+		return;
+	*slash = '\0';
+	mkdir(dir, 0755);
+}
+
+/* One server at a time: a lock that goes with its process. -1 after a message. */
+static int take_lock(const char *path)
+{
+	char name[200];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s.lock", path);
+	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+	if (fd < 0) {
+		cmd_err("%s: %s", name, strerror(errno));
+	} else if (flock(fd, LOCK_EX | LOCK_NB)) {
+		cmd_err("%s: a server runs already", path);
+		close(fd);
+		fd = -1;
+	}
+	return fd;
+}
+
+static int listen_on(const struct sockaddr_un *sun)
+{
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	unlink(sun->sun_path); /* of a server that was killed: we have its lock */
+	if (fd < 0 || bind(fd, (const struct sockaddr *)sun, sizeof(*sun)) ||
+	    chmod(sun->sun_path, 0666) || listen(fd, 128)) {
+		cmd_err("%s: %s", sun->sun_path, strerror(errno));
+		if (fd >= 0)
+			close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+/* Who is at the other end; false: it is gone, or not of our pid namespace. */
+static bool meet(int fd, struct client *c)
+{
+	struct ucred cred;
+	socklen_t len = sizeof(cred);
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) || cred.pid <= 0)
+		return false;
+	*c = (struct client){.pid = cred.pid, .since_ns = now_ns()};
+	len = sizeof(c->pidfd);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &c->pidfd, &len))
+		c->pidfd = -1;
+	return procfs_start_ticks(c->pid, &c->start_ticks);
+}
+
+/* The number may have been used again since; it has not while its process lives. */
+static bool lives(const struct client *c)
+{
+	struct pollfd pfd = {.fd = c->pidfd, .events = POLLIN};
+
+	return c->pidfd < 0 || poll(&pfd, 1, 0) == 0;
+}
+
+static void drop(int i)
+{
+	close(fds[2 + i].fd);
+	if (clients[i].pidfd >= 0)
+		close(clients[i].pidfd);
+	nr_clients--;
+	clients[i] = clients[nr_clients];
+	fds[2 + i] = fds[2 + nr_clients];
+}
+
+static void welcome(int listener)
+{
+	int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
+	struct client c = {.pidfd = -1};
+
+	if (fd < 0)
+		return;
+	if (!meet(fd, &c)) {
+		if (c.pidfd >= 0)
+			close(c.pidfd);
+		close(fd);
+		return;
+	}
+	clients[nr_clients] = c;
+	fds[2 + nr_clients] = (struct pollfd){.fd = fd, .events = POLLIN};
+	nr_clients++;
+}
+
+static void send_reply(int fd, int error, int page)
+{
+	struct csf_serve_reply reply = {.magic = CSF_MAGIC, .error = (uint32_t)error};
+	struct iovec iov = {&reply, sizeof(reply)};
+	union {
+		struct cmsghdr head;
+		char space[CMSG_SPACE(sizeof(int))];
+	} control = {0};
+	struct msghdr msg = {.msg_iov = &iov, .msg_iovlen = 1};
+
+	if (page >= 0) {
+		msg.msg_control = control.space;
+		msg.msg_controllen = sizeof(control.space);
+		control.head.cmsg_level = SOL_SOCKET;
+		control.head.cmsg_type = SCM_RIGHTS;
+		control.head.cmsg_len = CMSG_LEN(sizeof(int));
+		memcpy(CMSG_DATA(&control.head), &page, sizeof(page));
+	}
+	/* A client that does not take one small answer gets none. */
+	(void)!sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+/* False: the client is done with, or not worth waiting for. */
+static bool answer(int i)
+{
+	const struct client *c = &clients[i];
+	struct csf_serve_request r = {0};
+	ssize_t n = recv(fds[2 + i].fd, &r, sizeof(r), MSG_DONTWAIT | MSG_TRUNC);
+	int page;
+
+	if (n <= 0)
+		return n < 0 && errno == EAGAIN;
+	if (n != sizeof(r) || r.magic != CSF_MAGIC || r.abi != CSF_ABI_VERSION ||
+	    r.kind != CSF_KIND_THREAD) {
+		send_reply(fds[2 + i].fd, EPROTO, -1);
+		return false;
+	}
+	page = lives(c) ? threads_register(c->pid, c->start_ticks, r.tid) : -ESRCH;
+	send_reply(fds[2 + i].fd, page < 0 ? -page : 0, page);
+	if (page >= 0)
+		close(page);
+	clients[i].since_ns = now_ns();
+	return true;
+}
+
+static void serve(int signals, int listener)
+{
+	bool more = true;
+
+	fds[0] = (struct pollfd){.fd = signals, .events = POLLIN};
+	fds[1] = (struct pollfd){.fd = listener, .events = POLLIN};
+	for (;;) {
+		/* Who does not fit waits in the listener's queue. */
+		fds[1].events = nr_clients < MAX_CLIENTS ? POLLIN : 0;
+		if (poll(fds, (nfds_t)(2 + nr_clients), more ? 0 : 250) < 0 && errno != EINTR)
+			return;
+		if (fds[0].revents)
+			return;
+		for (int i = nr_clients - 1; i >= 0; i--)
+			if (fds[2 + i].revents ? !answer(i) :
+						 now_ns() - clients[i].since_ns > PATIENCE_NS)
+				drop(i);
+		if (fds[1].revents & POLLIN && nr_clients < MAX_CLIENTS)
+			welcome(listener);
+		more = threads_refill();
+	}
+}
+
+static int run(const char *path, unsigned int max, bool end)
+{
+	struct sockaddr_un sun;
+	struct threads_why why;
+	sigset_t set;
+	int lock, signals, listener, ret = address(path, &sun);
+
+	if (ret)
+		return ret;
+	make_folder(path);
+	lock = take_lock(path);
+	if (lock < 0)
+		return CMD_FAILED;
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	sigaddset(&set, SIGHUP);
+	sigprocmask(SIG_BLOCK, &set, NULL);
+	signals = signalfd(-1, &set, SFD_CLOEXEC);
+	if (threads_open(max, &why)) {
+		close(lock);
+		return cmd_err("thread pages cannot be served: %s", why.text);
+	}
+	listener = end ? -1 : listen_on(&sun);
+	if (listener >= 0) {
+		printf("serving thread pages on %s\n", path);
+		if (!cmd_flush())
+			serve(signals, listener);
+		close(listener);
+	}
+	threads_end();
+	unlink(path);
+	close(signals);
+	close(lock);
+	return listener < 0 && !end ? CMD_FAILED : 0;
+}
+
+int cmd_serve(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"socket", required_argument, NULL, 's'},
+		{"max", required_argument, NULL, 'm'},
+		{"end", no_argument, NULL, 'e'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	const char *path = CSF_SERVE_SOCKET;
+	double max = 4096;
+	bool end = false;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			path = optarg;
+			break;
+		case 'm':
+			if (cmd_number("--max", optarg, 1, THREADS_MAX, &max))
+				return CMD_USAGE;
+			break;
+		case 'e':
+			end = true;
+			break;
+		case 'h':
+			cmd_help(usage);
+			return 0;
+		default:
+			return CMD_USAGE;
+		}
+	}
+	if (optind != argc)
+		return cmd_usage("serve takes no argument '%s'", argv[optind]);
+	return run(path, (unsigned int)max, end);
+}
