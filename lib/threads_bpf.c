@@ -72,8 +72,8 @@ static int make_pin_dir(struct threads_why *why)
 	if (fs.f_type != BPFFS_MAGIC && mount("bpf", BPFFS, "bpf", 0, "mode=0700"))
 		return fail(why, -errno, "bpffs cannot be mounted on " BPFFS ": %s",
 			    strerror(errno));
-	if ((mkdir(BPFFS "/statpage", 0700) || mkdir(PIN_DIR, 0700)) && errno != EEXIST)
-		return fail(why, -errno, PIN_DIR ": %s", strerror(errno));
+	if (mkdir(BPFFS "/statpage", 0700) && errno != EEXIST)
+		return fail(why, -errno, BPFFS "/statpage: %s", strerror(errno));
 	if (mkdir(PIN_DIR, 0700) && errno != EEXIST)
 		return fail(why, -errno, PIN_DIR ": %s", strerror(errno));
 	return 0;
@@ -143,8 +143,21 @@ static void close_all(void)
 	memset(&t, 0, sizeof(t));
 }
 
+/* Links first: nothing shall run without its maps being found again. */
+static void unpin(void)
+{
+	for (int i = 0; i < NR_LINKS; i++)
+		unlink(link_names[i]);
+	unlink(PIN_DIR "/owners");
+	unlink(PIN_DIR "/pages");
+	unlink(PIN_DIR "/slots");
+	rmdir(PIN_DIR);
+	rmdir(BPFFS "/statpage"); /* unless others have pinned something there */
+}
+
 int threads_open(unsigned int max, struct threads_why *why)
 {
+	bool is_first = access(PIN_DIR, F_OK) != 0;
 	int ret;
 
 	if (access("/sys/kernel/btf/vmlinux", R_OK))
@@ -155,6 +168,8 @@ int threads_open(unsigned int max, struct threads_why *why)
 	if (!ret)
 		ret = attach(why);
 	t.max = max < THREADS_MAX ? max : THREADS_MAX;
+	if (ret && is_first)
+		unpin();
 	if (ret)
 		close_all();
 	return ret;
@@ -299,10 +314,6 @@ void threads_end(void)
 		if (t.slots[slot] == THREADS_TAKEN)
 			bpf_prog_test_run_opts(bpf_program__fd(t.bpf->progs.end_page), &opts);
 	}
-	for (int i = 0; i < NR_LINKS; i++)
-		unlink(link_names[i]);
-	bpf_object__unpin_maps(t.bpf->obj, NULL);
+	unpin();
 	close_all();
-	rmdir(PIN_DIR);
-	rmdir(BPFFS "/statpage"); /* unless distributions are pinned there */
 }

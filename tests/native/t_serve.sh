@@ -1,0 +1,203 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# This test checks `statpage serve`: pages by BPF tell what the kernel's own sources tell, belong to one
+# thread and one process, and come and go with the server as they should.
+. "$(dirname "$0")/tap.sh"
+
+PATH=$PATH:/usr/sbin:/sbin
+t=$native/threads
+pins=/sys/fs/bpf/statpage/threads-1
+sock=/run/statpage/threads.sock
+server=
+
+start()
+{
+	"$statpage" serve "$@" >"$tmp/served" 2>"$tmp/err" &
+	server=$!
+	eventually grep -q "^serving" "$tmp/served"
+}
+
+stop()
+{
+	kill "$server" 2>/dev/null
+	wait "$server"
+}
+trap 'kill $(jobs -p) 2>/dev/null; [ -z "$server" ] || "$statpage" serve --end >/dev/null 2>&1; rm -rf "$tmp"' EXIT
+
+# The number that the last program said under a name.
+of()
+{
+	sed -n "s/^$1 //p" "$tmp/out"
+}
+
+# near GOT EXPECTED BY WHAT
+near()
+{
+	check test $(($1 - $2)) -le "$3" "$4: $1, more than $2 by over $3"
+	check test $(($2 - $1)) -le "$3" "$4: $1, less than $2 by over $3"
+}
+
+begin "serve: starts, and says where"
+if [ -e $pins ] || ! start; then
+	server=
+	skip "$([ -e $pins ] && echo "$pins is there" || cat "$tmp/err")"
+	finish
+fi
+is "$(cat "$tmp/served")" "serving thread pages on $sock" "its word"
+is "$(stat -c %a $sock)" 666 "mode of the socket"
+
+begin "serve: buckets are what the kernel says, among two spinners on one CPU"
+check "$t" work "it fails" >"$tmp/out"
+is "$(of clock)" 2 "the clock"
+is "$(of tid)" "$(of own_tid)" "the thread"
+is $(($(of cpu_ns) + $(of runq_ns) + $(of sleep_ns) + $(of dsleep_ns) + $(of iowait_ns))) "$(of wall_ns)" \
+	"the sum"
+near "$(of wall_ns)" "$(of kernel_wall_ns)" 5000000 "wall time"
+near "$(of cpu_ns)" "$(of kernel_cpu_ns)" 5000000 "CPU time"
+near "$(of runq_ns)" "$(of kernel_runq_ns)" 5000000 "run queue time"
+check test "$(of sleep_ns)" -gt 80000000 "10 naps of 10 ms: $(of sleep_ns)"
+check test "$(of dsleep_ns)" -gt 40000000 "a vfork child of 50 ms: $(of dsleep_ns)"
+# Each nap is a switch of its own, and so is the wait for the vfork child.
+check test "$(of block)" -ge 11 "voluntary switches: $(of block)"
+
+begin "serve: csfcat self takes the page by itself"
+"$statpage" self --json 100 >"$tmp/json" 2>"$tmp/err"
+is $? 0 "status, $(cat "$tmp/err")"
+is "$(jq '.wall_ns - .oncpu_ns - .runq_ns - .sleep_ns - .dsleep_ns - .iowait_ns' "$tmp/json")" 0 "the sum"
+check test "$(jq .sleep_ns "$tmp/json")" -gt 40000000 "sleep"
+
+begin "serve: 50 threads at once, and 300 one after the other, each with its own"
+"$t" at_once 50 >"$tmp/out"
+is "$(of good)" 50 "at once"
+"$t" many 300 >"$tmp/out"
+is "$(of good)" 300 "one after the other"
+
+begin "serve: a forked child has its own, and its parent keeps its own"
+"$t" forked >"$tmp/out"
+is "$(of child) $(of parent)" "1 1" "their threads"
+
+begin "serve: a thread of another process is refused"
+is "$("$t" ask 1)" 3 "errno"
+
+begin "serve: nobody writes a page"
+"$t" protect >"$tmp/out"
+is "$(of writable) $(of mprotect)" "EPERM EACCES" "mmap and mprotect"
+
+for how in exec exit; do
+	begin "serve: who has another process's page sees its $how"
+	"$t" $how >"$tmp/out"
+	is "$(of before) $(of tid) $(of after)" "0 1 1" "flags before, the thread, the mark after"
+done
+
+begin "serve: an ordinary user, and a process in a pid namespace of its own"
+chmod 755 "$tmp"
+cp "$t" "$tmp/threads"
+setpriv --reuid 65534 --clear-groups "$tmp/threads" many 3 >"$tmp/out"
+is "$(of good)" 3 "an ordinary user's"
+unshare -pf "$t" many 3 >"$tmp/out"
+is "$(of good)" 3 "in a pid namespace"
+
+begin "serve: 100 clients that say nothing, and one that talks nonsense, keep nobody waiting for long"
+python3 - "$sock" "$t" >"$tmp/out" <<'EOF2'
+import socket, subprocess, sys
+idle = []
+for i in range(100):
+    s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    s.connect(sys.argv[1])
+    idle.append(s)
+s = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+s.connect(sys.argv[1])
+s.send(b"give me everything")
+print("nonsense", int.from_bytes(s.recv(100)[4:8], "little"))
+# A reader waits 2 s for its answer, and the server 1 s for each batch of silent clients.
+for _ in range(10):
+    out = subprocess.run([sys.argv[2], "many", "1"], stdout=subprocess.PIPE).stdout
+    if out.startswith(b"good 1\n"):
+        break
+print(out.decode(), end="")
+EOF2
+is "$(of nonsense)" 71 "EPROTO"
+is "$(of good)" 1 "somebody else's page"
+
+begin "serve: a second server is refused"
+"$statpage" serve >"$tmp/o" 2>"$tmp/err2"
+is $? 1 status
+is "$(cat "$tmp/err2")" "statpage: $sock: a server runs already" message
+
+begin "serve: killed, the pages go on, and the next one takes them over; an orderly end marks them dead"
+mkfifo "$tmp/ask"
+"$t" follow <"$tmp/ask" >"$tmp/follow" &
+follower=$!
+exec 7>"$tmp/ask"
+nth()
+{
+	[ "$(wc -l <"$tmp/follow")" -ge "$1" ]
+}
+check eventually nth 1 "no snapshot"
+kill -KILL "$server"
+wait "$server" 2>/dev/null
+echo >&7
+check eventually nth 2 "no snapshot without a server"
+start
+echo >&7
+check eventually nth 3 "no snapshot after the next one's start"
+"$t" many 1 >"$tmp/out"
+is "$(of good)" 1 "a new thread's"
+is "$(cut -d ' ' -f 2 "$tmp/follow" | uniq | wc -l)" 1 "one start of the accounting"
+is "$(awk '{ print $4 }' "$tmp/follow" | sort -n | uniq | wc -l)" 3 "it goes on counting"
+stop
+is $? 0 "status of the orderly end"
+echo >&7
+check eventually nth 4 "no answer"
+is "$(tail -n 1 "$tmp/follow")" ENOENT "after the end"
+exec 7>&-
+wait $follower
+
+gone()
+{
+	! bpftool "$1" show | grep -qE "$2"
+}
+
+begin "serve: the end leaves nothing"
+check test ! -e $pins "$pins is still there"
+check test ! -e $sock "$sock is still there"
+if command -v bpftool >/dev/null; then
+	# The kernel frees them when nobody can be inside any more.
+	check eventually gone prog 'name on_(switch|exec|exit) ' "programs in the kernel"
+	check eventually gone map 'name csf_page ' "pages in the kernel"
+fi
+
+begin "serve: pages of threads that have ended are used for nobody, and their places again"
+start --max 8
+"$t" many 100 >"$tmp/out"
+is "$(of good)" 100 "threads one after the other, in 8 places"
+"$t" at_once 20 >"$tmp/out"
+check test "$(of good)" -lt 20 "20 at once in 8 places: $(of good)"
+check test "$(of good)" -ge 8 "20 at once in 8 places: $(of good)"
+is "$(of errno)" 28 "ENOSPC for who came too late"
+
+begin "serve: --end, after a server that was killed"
+kill -KILL "$server"
+wait "$server" 2>/dev/null
+check test -e $pins "nothing was left behind to end"
+check "$statpage" serve --end "it fails"
+check test ! -e $pins "$pins is still there"
+server=
+
+begin "serve: wrong use, and no privileges"
+for args in "--max 0" "--max x" "extra" "--socket $(printf '%0120d' 1)"; do
+	# shellcheck disable=SC2086 # several words
+	"$statpage" serve $args >"$tmp/o" 2>"$tmp/err"
+	is $? 2 "status of '$args'"
+	check test -s "$tmp/err" "no message for '$args'"
+done
+cp "$statpage" "$tmp/statpage"
+setpriv --reuid 65534 --clear-groups "$tmp/statpage" serve --socket "$tmp/none/s" 2>"$tmp/err"
+is $? 1 "status without privileges"
+is "$(wc -l <"$tmp/err")" 1 "lines: $(cat "$tmp/err")"
+setpriv --bounding-set -bpf,-sys_admin,-perfmon "$statpage" serve --socket "$tmp/s" 2>"$tmp/err"
+is $? 1 "status without capabilities"
+check grep -q "^statpage: thread pages cannot be served: " "$tmp/err" "message: $(cat "$tmp/err")"
+check test ! -e $pins "$pins is there"
+
+finish
