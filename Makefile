@@ -59,7 +59,7 @@ ifeq ($(BPF_MISSING),)
 BPF_SRCS := \
 	lib/bpf_tree.c \
 	lib/engine_bpf.c \
-	lib/threads_bpf.c
+	lib/serve_bpf.c
 BPF_TOOLS := tools/cmd_serve.c
 BPF_LIBS := -lbpf
 else
@@ -190,8 +190,8 @@ build/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	$(BPFTOOL) gen skeleton $< name $*_bpf >$@.tmp && mv $@.tmp $@
 
 $(BUILD)/lib/engine_bpf.o: build/gen/run.skel.h
-$(BUILD)/lib/threads_bpf.o: build/gen/threads.skel.h
-$(BUILD)/lib/engine_bpf.o $(BUILD)/lib/threads_bpf.o: ALL_CFLAGS += -Ibuild/gen
+$(BUILD)/lib/serve_bpf.o: build/gen/threads.skel.h
+$(BUILD)/lib/engine_bpf.o $(BUILD)/lib/serve_bpf.o: ALL_CFLAGS += -Ibuild/gen
 
 $(BUILD)/lib.a: $(LIB_OBJS)
 	rm -f $@

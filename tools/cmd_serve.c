@@ -18,7 +18,7 @@
 
 #include "lib/procfs.h"
 #include "lib/procs.h"
-#include "lib/threads_bpf.h"
+#include "lib/serve_bpf.h"
 #include "tools/cmd.h"
 #include "uapi/coarse_stat_fs.h"
 #include "uapi/threads_bpf.h"
@@ -198,7 +198,7 @@ static bool answer(int i)
 		send_reply(fds[2 + i].fd, EPROTO, -1);
 		return false;
 	}
-	page = lives(c) ? threads_register(c->pid, c->start_ticks, r.tid) : -ESRCH;
+	page = lives(c) ? serve_register(c->pid, c->start_ticks, r.tid) : -ESRCH;
 	send_reply(fds[2 + i].fd, page < 0 ? -page : 0, page);
 	if (page >= 0)
 		close(page);
@@ -225,14 +225,14 @@ static void serve(int signals, int listener)
 				drop(i);
 		if (fds[1].revents & POLLIN && nr_clients < MAX_CLIENTS)
 			welcome(listener);
-		more = threads_refill();
+		more = serve_refill();
 	}
 }
 
 static int run(const char *path, unsigned int max, bool end)
 {
 	struct sockaddr_un sun;
-	struct threads_why why;
+	struct serve_why why;
 	sigset_t set;
 	int lock, signals, listener, ret = address(path, &sun);
 
@@ -248,7 +248,7 @@ static int run(const char *path, unsigned int max, bool end)
 	sigaddset(&set, SIGHUP);
 	sigprocmask(SIG_BLOCK, &set, NULL);
 	signals = signalfd(-1, &set, SFD_CLOEXEC);
-	if (threads_open(max, &why)) {
+	if (serve_open(max, &why)) {
 		close(lock);
 		return cmd_err("thread pages cannot be served: %s", why.text);
 	}
@@ -259,7 +259,7 @@ static int run(const char *path, unsigned int max, bool end)
 			serve(signals, listener);
 		close(listener);
 	}
-	threads_end();
+	serve_end();
 	unlink(path);
 	close(signals);
 	close(lock);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
- * What bpf/threads.bpf.c and lib/threads_bpf.c tell each other. Maps and links of one version live together
+ * What bpf/threads.bpf.c and lib/serve_bpf.c tell each other. Maps and links of one version live together
  * in bpffs, under THREADS_PIN_DIR; a server of another version leaves them alone.
  */
 #ifndef _UAPI_THREADS_BPF_H

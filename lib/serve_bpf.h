@@ -4,15 +4,15 @@
  * below /sys/fs/bpf, so that a server which is killed loses nothing: the next one finds them. One user at
  * a time; not thread-safe.
  */
-#ifndef LIB_THREADS_BPF_H
-#define LIB_THREADS_BPF_H
+#ifndef LIB_SERVE_BPF_H
+#define LIB_SERVE_BPF_H
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
 
-struct threads_why {
+struct serve_why {
 	char text[300];
 };
 
@@ -20,22 +20,19 @@ struct threads_why {
  * Load and attach, or take over what is attached. max: pages at once, at most THREADS_MAX. 0, or -errno with
  * a line in `why` that fits "thread pages cannot be served: ...".
  */
-int threads_open(unsigned int max, struct threads_why *why);
+int serve_open(unsigned int max, struct serve_why *why);
 
 /*
  * The descriptor of a thread's page, for the caller to close. The thread has the number tid in its own pid
  * namespace, and belongs to the process pid (in ours) that began at start_ticks (/proc/PID/stat). -ESRCH: it
  * does not; -EPERM: a thread of the kernel's; -ENOSPC: all pages are taken; -ENOMEM.
  */
-int threads_register(pid_t pid, uint64_t start_ticks, uint32_t tid);
+int serve_register(pid_t pid, uint64_t start_ticks, uint32_t tid);
 
 /* Make one page ready for who comes next; false: there are enough. It takes some 10 ms. */
-bool threads_refill(void);
-
-/* Threads that have a page. */
-unsigned int threads_taken(void);
+bool serve_refill(void);
 
 /* Mark every page dead, detach, and leave nothing behind. */
-void threads_end(void);
+void serve_end(void);
 
-#endif /* LIB_THREADS_BPF_H */
+#endif /* LIB_SERVE_BPF_H */

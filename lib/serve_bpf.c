@@ -15,7 +15,7 @@
 #include "include/uapi/threads_bpf.h"
 #include "threads.skel.h"
 
-#include "lib/threads_bpf.h"
+#include "lib/serve_bpf.h"
 
 #define BPFFS	    "/sys/fs/bpf"
 #define BPFFS_MAGIC 0xcafe4a11
@@ -43,7 +43,7 @@ static struct bpf_program *link_prog(int i)
 			t.bpf->progs.on_switch;
 }
 
-__attribute__((format(printf, 3, 4))) static int fail(struct threads_why *why, int err,
+__attribute__((format(printf, 3, 4))) static int fail(struct serve_why *why, int err,
 						      const char *fmt, ...)
 {
 	va_list ap;
@@ -63,7 +63,7 @@ static int say_nothing(enum libbpf_print_level level, const char *fmt, va_list a
 }
 
 /* As bpftool does: mount bpffs where it belongs, if nobody has. */
-static int make_pin_dir(struct threads_why *why)
+static int make_pin_dir(struct serve_why *why)
 {
 	struct statfs fs;
 
@@ -79,7 +79,7 @@ static int make_pin_dir(struct threads_why *why)
 	return 0;
 }
 
-static int load(struct threads_why *why)
+static int load(struct serve_why *why)
 {
 	LIBBPF_OPTS(bpf_object_open_opts, opts, .pin_root_path = PIN_DIR);
 	struct bpf_map *inner;
@@ -106,7 +106,7 @@ static int load(struct threads_why *why)
 }
 
 /* Links that a server before us has left go on; their programs write into the maps that we share. */
-static int attach(struct threads_why *why)
+static int attach(struct serve_why *why)
 {
 	struct bpf_link *link;
 	int ret;
@@ -155,7 +155,7 @@ static void unpin(void)
 	rmdir(BPFFS "/statpage"); /* unless others have pinned something there */
 }
 
-int threads_open(unsigned int max, struct threads_why *why)
+int serve_open(unsigned int max, struct serve_why *why)
 {
 	bool is_first = access(PIN_DIR, F_OK) != 0;
 	int ret;
@@ -214,11 +214,6 @@ static unsigned int count(enum threads_slot what)
 	return n;
 }
 
-unsigned int threads_taken(void)
-{
-	return count(THREADS_TAKEN);
-}
-
 /* Put a new page into a slot that has none, or one whose thread has ended. 0 or -errno. */
 static int make_fresh(void)
 {
@@ -240,7 +235,7 @@ static int make_fresh(void)
 	return ret;
 }
 
-bool threads_refill(void)
+bool serve_refill(void)
 {
 	return count(THREADS_FRESH) < NR_FRESH && !make_fresh();
 }
@@ -277,7 +272,7 @@ static int walk(pid_t pid)
 	return ret;
 }
 
-int threads_register(pid_t pid, uint64_t start_ticks, uint32_t tid)
+int serve_register(pid_t pid, uint64_t start_ticks, uint32_t tid)
 {
 	struct threads_request *r = &t.bpf->bss->request;
 	uint32_t slot = 0;
@@ -305,7 +300,7 @@ int threads_register(pid_t pid, uint64_t start_ticks, uint32_t tid)
 	return page_fd(r->answer);
 }
 
-void threads_end(void)
+void serve_end(void)
 {
 	for (uint32_t slot = 0; slot < THREADS_MAX; slot++) {
 		struct threads_end end = {.slot = slot};
