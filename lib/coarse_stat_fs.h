@@ -22,7 +22,7 @@
  * nanoseconds.
  *
  * The first call of csf_thread_snap() in a thread maps the thread's page: open, fstat, mmap,
- * close, madvise. The page is unmapped when the thread ends, or some time later, when others begin, if
+ * close, madvise; where the filesystem is not mounted it asks statpage serve for it, over a socket. The page is unmapped when the thread ends, or some time later, when others begin, if
  * the program has 32 pthread keys or the call came from a late destructor of one; and when the library that holds
  * this code is closed by dlclose(); no thread may run in that library then, as always. Later
  * calls are some 60 instructions.
@@ -301,7 +301,7 @@ __attribute__((noinline, cold, unused)) static int csf_thread_slow_(struct csf_s
  * a.tsc, to the cycle.
  *
  * 0, or -1 with errno, and csf_diff() will refuse *s:
- *	ENOENT	not mounted, or the module is not loaded
+ *	ENOENT	not mounted, or the module is not loaded; and no statpage serve runs
  *	EACCES	the mount's mode= keeps this user out
  *	ESTALE	the kernel gave up on the TSC: the times are worthless
  *	ESRCH	the page is of the thread whose memory we share: a vfork or CLONE_VM child; or we are
@@ -313,6 +313,7 @@ __attribute__((noinline, cold, unused)) static int csf_thread_slow_(struct csf_s
  *	EOPNOTSUPP	no MADV_WIPEONFORK: without it a forked child could not be made safe
  *	EPERM	a thread that the module cannot follow (io_uring worker, on its way out)
  *	EBUSY	only with somebody else's page: it was being written whenever we looked
+ *	ENOSPC, ETIMEDOUT	of statpage serve: it has no page left; it did not answer within 2 s
  */
 static inline int csf_thread_snap(struct csf_snap *s)
 {

@@ -58,8 +58,9 @@ int cmd_csf_err(const char *file)
 	switch (errno) {
 	case ENOENT:
 		return cmd_err("%s/%s is not there: load the module coarse_stat_fs, then "
-			       "mount -t %s none %s",
-			       CSF_MOUNT, file, CSF_FS_NAME, CSF_MOUNT);
+			       "mount -t %s none %s%s",
+			       CSF_MOUNT, file, CSF_FS_NAME, CSF_MOUNT,
+			       strcmp(file, "cpu") ? "; or run statpage serve" : "");
 	case ESTALE:
 		return cmd_err(
 			"%s/%s: the kernel has given up on the TSC, which is the clock of all times",
