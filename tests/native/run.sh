@@ -25,7 +25,8 @@ for t in "${@:-tests/native/t_*.sh}"; do
 		*) echo "not ok - $f: ended with status $ret" ;;
 		esac
 		# The plan is a test's last word.
-		grep -q '^1\.\.[0-9]' "$log" || { echo "not ok - $f: ended before its last case"; ret=1; }
+		# Benchmarks name no test: all they want is what is built above.
+		[ "$f" = /dev/null ] || grep -q '^1\.\.[0-9]' "$log" || { echo "not ok - $f: ended before its last case"; ret=1; }
 		[ "$ret" = 0 ] || [ "$ret" = 77 ] || bad=1
 	done
 done
