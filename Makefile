@@ -15,7 +15,7 @@ MODULES  := kmod/coarse_stat_fs.ko kmod/kstats.ko
 PROGRAMS := tools/statpage tools/csfcat build/eventloop build/libstatpage-vdso.so \
 	    $(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),build/vmm)
 
-.PHONY: all user kmod unit native bench-run bench-convert bench check debian demo \
+.PHONY: all user kmod unit native bench-run bench-convert bench-fleet bench check debian demo \
 	lint format compdb install install-kmod uninstall help clean
 .DEFAULT_GOAL := all
 
@@ -85,6 +85,7 @@ TOOL_SRCS := \
 	tools/dist_view.c \
 	tools/export_collect.c \
 	tools/export_file.c \
+	tools/export_threads.c \
 	tools/run_output.c \
 	$(BPF_TOOLS) \
 	$(CONVERT_SRCS) \
@@ -261,6 +262,10 @@ bench-run: user ## compare the cost of statpage run with that of strace -c -f
 bench-convert: user ## compare the speed of statpage convert with that of json-c's parser alone
 	@tests/native/run.sh /dev/null
 	@tests/native/bench_convert.py
+
+bench-fleet: user ## measure what exporters cost a Prometheus, in four minutes
+	@tests/native/run.sh /dev/null
+	@tests/native/bench_fleet.sh
 
 bench: ## measure costs: as ratios on this machine, as exact instruction counts in a guest
 	$(MAKE) -s -C tests bench_reader

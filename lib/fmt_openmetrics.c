@@ -278,43 +278,70 @@ static void put_cpus(FILE *f, const struct om_scrape *s)
 
 static void put_process(FILE *f, const char *name, const struct om_process *p)
 {
-	fprintf(f, "%s{pid=\"%d\",", name, p->pid);
+	fprintf(f, "%s{", name);
 	put_label(f, "process", p->comm);
+	fprintf(f, ",engine=\"%s\"", p->engine);
+}
+
+static void put_times(FILE *f, const struct om_scrape *s, const struct om_process *p)
+{
+	static const char *const bucket[THREAD_NR_BUCKETS] = {"cpu", "runq", "sleep", "dsleep",
+							      "iowait"};
+	static const char name[] = "statpage_thread_seconds_total";
+	unsigned int i;
+
+	family(f, s, name, "counter",
+	       "Wall time of a process's threads, by where it went; off: in no bucket that the engine knows.");
+	for (; p < s->process + s->nr_processes; p++) {
+		for (i = 0; i < THREAD_NR_BUCKETS; i++) {
+			if (!(p->known & THREAD_KNOWN(i)))
+				continue;
+			put_process(f, name, p);
+			fprintf(f, ",bucket=\"%s\"} ", bucket[i]);
+			fmt_om_seconds(f, p->value[i]);
+			fputc('\n', f);
+		}
+		if (!p->has_off)
+			continue;
+		put_process(f, name, p);
+		fputs(",bucket=\"off\"} ", f);
+		fmt_om_seconds(f, p->off_ns);
+		fputc('\n', f);
+	}
+}
+
+static void put_events(FILE *f, const struct om_scrape *s, const struct om_process *p)
+{
+	static const struct {
+		const char *kind;
+		enum thread_field field;
+	} events[] = {{"preempt", THREAD_PREEMPT},
+		      {"block", THREAD_BLOCK},
+		      {"migrate", THREAD_MIGRATE},
+		      {"minor_fault", THREAD_MIN_FLT},
+		      {"major_fault", THREAD_MAJ_FLT}};
+	static const char name[] = "statpage_thread_events_total";
+	unsigned int i;
+
+	family(f, s, name, "counter", "Switches, migrations and faults of a process's threads.");
+	for (; p < s->process + s->nr_processes; p++)
+		for (i = 0; i < sizeof(events) / sizeof(events[0]); i++) {
+			if (!(p->known & THREAD_KNOWN(events[i].field)))
+				continue;
+			put_process(f, name, p);
+			fprintf(f, ",kind=\"%s\"} %" PRIu64 "\n", events[i].kind,
+				p->value[events[i].field]);
+		}
 }
 
 static void put_processes(FILE *f, const struct om_scrape *s)
 {
-	static const char *const bucket[CSF_NR_STATES] = {"cpu", "runq", "sleep", "dsleep",
-							  "iowait"};
-	static const char times[] = "statpage_thread_seconds_total";
-	static const char switches[] = "statpage_thread_switches_total";
-	const struct om_process *p, *end = s->process + s->nr_processes;
-	unsigned int i;
+	const struct om_process *p;
 
-	family(f, s, times, "counter",
-	       "Wall time of a process's threads, by where it went, since they opened their pages.");
-	for (p = s->process; p < end; p++)
-		for (i = 0; i < CSF_NR_STATES; i++) {
-			put_process(f, times, p);
-			fprintf(f, ",bucket=\"%s\"} ", bucket[i]);
-			fmt_om_seconds(f, p->ns[i]);
-			fputc('\n', f);
-		}
-	family(f, s, switches, "counter", "Context switches of a process's threads.");
-	for (p = s->process; p < end; p++) {
-		put_process(f, switches, p);
-		fprintf(f, ",kind=\"preempt\"} %" PRIu64 "\n", p->nr_preempt);
-		put_process(f, switches, p);
-		fprintf(f, ",kind=\"block\"} %" PRIu64 "\n", p->nr_block);
-	}
-	family(f, s, "statpage_thread_migrations_total", "counter",
-	       "Times that a process's threads came back on another CPU.");
-	for (p = s->process; p < end; p++) {
-		put_process(f, "statpage_thread_migrations_total", p);
-		fprintf(f, "} %" PRIu64 "\n", p->nr_migrate);
-	}
-	family(f, s, "statpage_threads", "gauge", "Threads whose pages are read now.");
-	for (p = s->process; p < end; p++) {
+	put_times(f, s, s->process);
+	put_events(f, s, s->process);
+	family(f, s, "statpage_threads", "gauge", "Threads of processes of that name, now.");
+	for (p = s->process; p < s->process + s->nr_processes; p++) {
 		put_process(f, "statpage_threads", p);
 		fprintf(f, "} %u\n", p->threads);
 	}

@@ -11,6 +11,7 @@
 #include <stdio.h>
 
 #include "lib/dist.h"
+#include "lib/threads.h"
 #include "uapi/coarse_stat_fs.h"
 
 enum om_dialect {
@@ -44,13 +45,15 @@ struct om_cpus {
 	uint32_t period_us, tick_ns;
 };
 
-/* Threads of a process whose pages can be read, added up; those that ended are in the times and counts. */
+/* Time and counts of the threads of all processes of a name, as one engine saw them. */
 struct om_process {
-	int pid;
-	char comm[16];
-	unsigned int threads;
-	uint64_t ns[CSF_NR_STATES];
-	uint64_t nr_preempt, nr_block, nr_migrate;
+	char comm[64];
+	const char *engine;
+	unsigned int threads; /* now */
+	unsigned int known;   /* which of value[], as in lib/threads.h */
+	bool has_off;
+	uint64_t off_ns; /* wall time that is in no bucket that the engine knows */
+	uint64_t value[THREAD_NR_FIELDS];
 };
 
 struct om_part {

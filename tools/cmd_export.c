@@ -22,7 +22,11 @@ static const char usage[] =
 	"  --bits B              2^B buckets a power of two, 0 to 5, default 1; machines that are to be added up\n"
 	"                        need the same, and metrics of at least as many bits\n"
 	"  --range LOW..HIGH     of buckets, default 100ns..60s, at most 10ns..3600s\n"
+	"  --threads NAME        where the wall time of the threads of processes of this name went; a pattern in\n"
+	"                        quotes ('*' is all); may be given more than once\n"
 	"  --from DIR            distributions of a copy of /sys/kernel/debug/kstats, and nothing else\n";
+
+#define MOST_NAMES 32 /* of --threads */
 
 static const struct om_buckets defaults = {.bits = 1, .low = 100, .high = 60000000000};
 
@@ -86,12 +90,15 @@ int cmd_export(int argc, char **argv)
 		{"interval", required_argument, NULL, 'i'},
 		{"bits", required_argument, NULL, 'b'},
 		{"range", required_argument, NULL, 'r'},
+		{"threads", required_argument, NULL, 'p'},
 		{"from", required_argument, NULL, 'f'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
 	struct export_opts o = {.buckets = defaults};
 	const char *listen = NULL, *dir = NULL;
+	const char *names[MOST_NAMES + 1] = {NULL};
+	unsigned int nr_names = 0;
 	uint64_t interval_ns = 0;
 	int c, ret = 0;
 
@@ -115,6 +122,12 @@ int cmd_export(int argc, char **argv)
 		case 'r':
 			ret = parse_range(optarg, &o.buckets);
 			break;
+		case 'p':
+			if (nr_names == MOST_NAMES)
+				ret = cmd_usage("--threads: at most %d", MOST_NAMES);
+			else
+				names[nr_names++] = optarg;
+			break;
 		case 'f':
 			o.from = optarg;
 			break;
@@ -129,5 +142,12 @@ int cmd_export(int argc, char **argv)
 		return ret;
 	if (optind != argc)
 		return cmd_usage("export takes no argument '%s'", argv[optind]);
-	return run(listen, dir, interval_ns, &o);
+	if (nr_names && o.from)
+		return cmd_usage("--threads are this machine's, and not in a copy");
+	o.threads = nr_names ? export_threads_new(names) : NULL;
+	if (nr_names && !o.threads)
+		return cmd_err("out of memory");
+	ret = run(listen, dir, interval_ns, &o);
+	export_threads_free(o.threads);
+	return ret;
 }

@@ -95,11 +95,22 @@ static int read_cpus(struct cpu_table *t, struct om_cpus *to, bool warn)
 	return 0;
 }
 
+static int read_threads(const struct export_opts *o, struct om_scrape *s, bool warn)
+{
+	struct dist_why why;
+	int err = export_threads_read(o->threads, &s->process, &s->nr_processes, &why);
+
+	if (err && warn)
+		cmd_err("--threads: %s", why.text);
+	return err;
+}
+
 /* A copy holds distributions alone: nothing of this machine is told beside them. */
 static int collect(const struct export_opts *o, enum om_dialect dialect, bool warn, FILE *f)
 {
 	struct om_part part[] = {{"distributions", "kmod", false},
-				 {"cpu", "coarse_stat_fs", false}};
+				 {"cpu", "coarse_stat_fs", false},
+				 {"threads", "", false}};
 	struct metrics all = {.warn = warn};
 	uint64_t start = now_ns();
 	struct cpu_table table = {0};
@@ -110,7 +121,9 @@ static int collect(const struct export_opts *o, enum om_dialect dialect, bool wa
 		.buckets = o->buckets,
 		.version = STATPAGE_VERSION,
 		.part = part,
-		.nr_parts = o->from ? 1 : 2,
+		.nr_parts = o->from    ? 1 :
+			    o->threads ? 3 :
+					 2,
 	};
 	int up;
 
@@ -126,10 +139,14 @@ static int collect(const struct export_opts *o, enum om_dialect dialect, bool wa
 		s.cpus = part[1].up ? &cpus : NULL;
 		s.release = uname(&uts) ? NULL : uts.release;
 	}
+	if (o->threads) {
+		part[2].up = !read_threads(o, &s, warn);
+		part[2].engine = export_threads_engines(o->threads);
+	}
 	s.collect_ns = now_ns() - start;
 	if (f)
 		fmt_openmetrics(f, &s);
-	up = part[0].up + part[1].up;
+	up = part[0].up + part[1].up + part[2].up;
 	free_metrics(&all);
 	cpu_table_free(&table);
 	return up;

@@ -207,7 +207,7 @@ static int listen_at(const char *where, const struct addrinfo *ai)
 /* Where it listens, which the kernel may have chosen. */
 static int print_url(int fd)
 {
-	struct sockaddr_storage ss;
+	struct sockaddr_storage ss = {0};
 	socklen_t len = sizeof(ss);
 	char addr[64], port[8];
 

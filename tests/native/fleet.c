@@ -5,6 +5,7 @@
  *
  *	fleet table BITS SEED COUNT	a table of the first COUNT samples of sequence SEED
  *	fleet merge BITS Q TABLE...	slot's low and high in ns, count and sum of all of them together
+ *	fleet cost BITS N TABLE	ns to merge a histogram into another, by N merges
  *	fleet cpu FILE N		a cpu page of two CPUs, whose times grow with N
  */
 #include <inttypes.h>
@@ -12,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "lib/dist.h"
 #include "uapi/coarse_stat_fs.h"
@@ -92,6 +94,31 @@ static int merge(unsigned int bits, double q, char **files)
 	return 0;
 }
 
+static int cost(unsigned int bits, uint64_t times, const char *file)
+{
+	struct hist *all = hist_new(bits);
+	struct timespec from, to;
+	struct dist_metric m;
+	struct dist_why why;
+	FILE *f = fopen(file, "re");
+	uint64_t i;
+
+	if (!all || !f || engine_kmod_parse(f, file, &m, &why))
+		return 1;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &from);
+	for (i = 0; i < times; i++)
+		if (hist_merge(all, m.all))
+			return 1;
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &to);
+	if (all->count != times * m.all->count)
+		return 1;
+	printf("%.0f\n",
+	       ((double)(to.tv_sec - from.tv_sec) * 1e9 + (double)(to.tv_nsec - from.tv_nsec)) /
+		       (double)times);
+	fclose(f);
+	return 0;
+}
+
 static int cpu_page(const char *file, uint64_t times)
 {
 	static struct {
@@ -131,6 +158,8 @@ int main(int argc, char **argv)
 			     strtoull(argv[4], NULL, 10));
 	if (argc > 4 && !strcmp(argv[1], "merge"))
 		return merge((unsigned int)atoi(argv[2]), atof(argv[3]), argv + 4);
+	if (argc == 5 && !strcmp(argv[1], "cost"))
+		return cost((unsigned int)atoi(argv[2]), strtoull(argv[3], NULL, 10), argv[4]);
 	if (argc == 4 && !strcmp(argv[1], "cpu"))
 		return cpu_page(argv[2], strtoull(argv[3], NULL, 10));
 	fputs("fleet: table, merge or cpu: see the top of fleet.c\n", stderr);

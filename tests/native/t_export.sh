@@ -131,6 +131,51 @@ is "$(tail -n 1 "$tmp/body")" "# EOF" "its end"
 stop "$PID" INT
 is "$(cat "$tmp/http.err")" "" "messages"
 
+# The sum of a bucket of spinners' time, in the last scrape.
+spun() { value "$tmp/body" "statpage_thread_seconds_total{process=\"spinner\",engine=\"proc\",bucket=\"$1\"}"; }
+scraped() { get "$URL" >"$tmp/body"; }
+spun_more() { scraped && awk -v v="$(spun cpu)" -v least="$1" 'BEGIN { exit !(v > least) }'; }
+spinner() { "$tmp/spinner" -c 'while :; do :; done' & PID=$!; jobs="$jobs $PID"; }
+
+begin "--threads: time of processes of a name, that grows and stays when they have ended"
+cp "$(command -v bash)" "$tmp/spinner"
+serve threads --threads 'spin*'
+server=$PID
+scraped
+is "$(grep -c '{process=' "$tmp/body")" 0 "nobody of that name"
+spinner
+check eventually spun_more 0.1 "$(cat "$tmp/body")"
+# The kernel's own number, read after ours was, is no less; both are as fresh as the tick.
+is "$(awk -v v="$(spun cpu)" '{ print v * 1e9 <= $1 }' "/proc/$PID/schedstat")" 1 "against schedstat"
+is "$(value "$tmp/body" 'statpage_threads{process="spinner",engine="proc"}')" 1 "threads"
+is "$(value "$tmp/body" 'statpage_part_up{part="threads"}')" 1 "up"
+kill "$PID"
+wait "$PID" 2>/dev/null
+scraped
+ended=$(spun cpu)
+is "$(value "$tmp/body" 'statpage_threads{process="spinner",engine="proc"}')" 0 "threads after its end"
+scraped
+is "$(spun cpu)" "$ended" "what it had used"
+spinner
+check eventually spun_more "$(awk -v v="$ended" 'BEGIN { print v + 0.1 }')" "the next one is not added"
+kill "$PID"
+wait "$PID" 2>/dev/null
+"$promtool" check metrics <"$tmp/body" >"$tmp/out" 2>&1 || fail "promtool: $(cat "$tmp/out")"
+stop "$server" TERM
+
+begin "--threads: names beyond 200 are one"
+mkdir "$tmp/names"
+for i in $(seq 210); do
+	ln -s "$(command -v sleep)" "$tmp/names/sleep-$i"
+	"$tmp/names/sleep-$i" 300 &
+	jobs="$jobs $!"
+done
+renamed() { [ "$(cat /proc/[0-9]*/comm 2>/dev/null | grep -c '^sleep-')" = 210 ]; }
+check eventually renamed "they do not start"
+"$statpage" export --textfile "$tmp/t" --threads 'sleep-*' 2>/dev/null
+is "$(grep -c '^statpage_threads{process="sleep-' "$text")" 200 "names"
+is "$(value "$text" 'statpage_threads{process="(others)",engine="proc"}')" 10 "others"
+
 # Much to send, so that an answer does not fit into what the kernel keeps for a client that reads nothing.
 mkdir "$tmp/many"
 for i in $(seq 400); do
@@ -264,6 +309,7 @@ one 2 "--bits is a whole number, not '1.5'" --textfile "$tmp/t" --bits 1.5
 for wrong in 1us 1us..1us 5ns..1s 1us..2h 1..2 ..1s x..y 1us..3601s; do
 	one 2 "--range is LOW..HIGH within 10ns..3600s, not '$wrong'" --textfile "$tmp/t" --range $wrong
 done
+one 2 "--threads are this machine's, and not in a copy" --textfile "$tmp/t" --from "$tmp/k" --threads x
 one 2 "export takes no argument 'x'" --listen 0 x
 
 begin "a folder that is not writable"

@@ -76,7 +76,7 @@ cc -std=gnu11 -D_GNU_SOURCE -I. -Iinclude -Iinclude/uapi -DCSF_MOUNT_PATH="\"$tm
 	tools/export_collect.c tools/cpu_table.c \
 	$(variable TOOL_OBJS | tr ' ' '\n' | grep -v -e /export_collect.o -e /cpu_table.o) \
 	build/lib.a -pthread -lm $libs || fail "does not link"
-exporter cpu "$tmp/statpage" export
+exporter cpu "$tmp/statpage" export --threads prometheus
 for i in $(seq "$machines"); do
 	exporter "m$i" "$statpage" export --from "$tmp/m$i"
 	exporter "fine$i" "$statpage" export --from "$tmp/fine$i" --bits 3 --range 1us..1s

@@ -186,6 +186,10 @@ static void t_no_sum(void)
 	}
 }
 
+static const char info[] =
+	"statpage_metric_info{metric=\"vfs_read\",bits=\"3\",state=\"running\",origin=\"time start"
+	" vfs_read end return by task via direct clock tsc 2096011 kHz error 0.240 ppm\"} 1";
+
 static void t_ledger(void)
 {
 	static const char *const lines[] = {
@@ -199,8 +203,7 @@ static void t_ledger(void)
 		"statpage_samples_unpaired_total{metric=\"vfs_read\"} 4",
 		"statpage_samples_inside{metric=\"vfs_read\"} 1",
 		"statpage_metric_running{metric=\"vfs_read\"} 1",
-		"statpage_metric_info{metric=\"vfs_read\",bits=\"3\",state=\"running\",origin=\"time start"
-		" vfs_read end return by task via direct clock tsc 2096011 kHz error 0.240 ppm\"} 1",
+		info,
 		"statpage_metrics_unread 2",
 		"statpage_build_info{version=\"0.1\",kernel=\"6.1.0-x\"} 1",
 		"statpage_engine_info{part=\"distributions\",engine=\"kmod\"} 1",
@@ -262,29 +265,45 @@ static void t_cpus(void)
 	}
 }
 
+#define P "{process=\"a b\",engine=\"page\""
+#define Q "{process=\"c\",engine=\"proc\""
+
 static void t_processes(void)
 {
 	static const char *const lines[] = {
-		"statpage_thread_seconds_total{pid=\"42\",process=\"a b\",bucket=\"cpu\"} 1",
-		"statpage_thread_seconds_total{pid=\"42\",process=\"a b\",bucket=\"runq\"} 2",
-		"statpage_thread_seconds_total{pid=\"42\",process=\"a b\",bucket=\"sleep\"} 3",
-		"statpage_thread_seconds_total{pid=\"42\",process=\"a b\",bucket=\"dsleep\"} 4",
-		"statpage_thread_seconds_total{pid=\"42\",process=\"a b\",bucket=\"iowait\"} 5",
-		"statpage_thread_switches_total{pid=\"42\",process=\"a b\",kind=\"preempt\"} 6",
-		"statpage_thread_switches_total{pid=\"42\",process=\"a b\",kind=\"block\"} 7",
-		"statpage_thread_migrations_total{pid=\"42\",process=\"a b\"} 8",
-		"statpage_threads{pid=\"42\",process=\"a b\"} 9",
+		"statpage_thread_seconds_total" P ",bucket=\"cpu\"} 1",
+		"statpage_thread_seconds_total" P ",bucket=\"runq\"} 2",
+		"statpage_thread_seconds_total" P ",bucket=\"sleep\"} 3",
+		"statpage_thread_seconds_total" P ",bucket=\"dsleep\"} 4",
+		"statpage_thread_seconds_total" P ",bucket=\"iowait\"} 5",
+		"statpage_thread_events_total" P ",kind=\"preempt\"} 6",
+		"statpage_thread_events_total" P ",kind=\"block\"} 7",
+		"statpage_thread_events_total" P ",kind=\"migrate\"} 8",
+		"statpage_thread_events_total" P ",kind=\"minor_fault\"} 9",
+		"statpage_thread_events_total" P ",kind=\"major_fault\"} 10",
+		"statpage_threads" P "} 11",
+		"statpage_thread_seconds_total" Q ",bucket=\"cpu\"} 0.5",
+		"statpage_thread_seconds_total" Q ",bucket=\"off\"} 0.25",
+		"statpage_threads" Q "} 1",
 	};
-	static const struct om_process p = {
-		42, "a b", 9, {1000000000, 2000000000, 3000000000, 4000000000, 5000000000},
-		6,  7,	   8};
+	static const struct om_process p[] = {
+		{"a b",
+		 "page",
+		 11,
+		 ~0u,
+		 false,
+		 0,
+		 {1000000000, 2000000000, 3000000000, 4000000000, 5000000000, 6, 7, 8, 9, 10}},
+		{"c", "proc", 1, THREAD_KNOWN(THREAD_ONCPU), true, 250000000, {500000000}},
+	};
 	struct om_scrape s = scrape();
 
-	s.process = &p;
-	s.nr_processes = 1;
-	TEST("processes: the buckets of their threads") {
+	s.process = p;
+	s.nr_processes = 2;
+	TEST("processes: the buckets of their threads, and nothing that is not known") {
 		for (unsigned int i = 0; i < sizeof(lines) / sizeof(lines[0]); i++)
 			CHECK(has(text_of(&s), lines[i]), "not there: %s", lines[i]);
+		CHECK(count_of(text_of(&s), "\nstatpage_thread") == 14, "%s", text_of(&s));
 	}
 }
 
