@@ -115,8 +115,7 @@ is "$(grep -c 'statpage_cpu_online{.*} 1' metrics)" "$(nproc)" "CPUs online"
 is "$(grep -c 'statpage_cpu_seconds_total{' metrics)" $(($(grep -c 'statpage_cpu_online{' metrics) * 8)) "times of CPUs"
 grep '^cpu ' /proc/stat >stat
 scrape
-# Of an idle machine busy times hardly move; what it says lies between two readings of the kernel's, give or take
-# the ticks that come in between.
+# No less than the kernel said just before, and not much more: a tick, and what a slow scrape takes.
 for column in "user 2" "system 4" "idle 5"; do
 	mode=${column% *}
 	awk -v mode="$mode" 'index($0, "statpage_cpu_seconds_total{") == 1 && index($0, "mode=\"" mode "\"") { sum += $2 }

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# Measure what docs/fleet.md reckons with: series, bytes and time of an exporter, and memory, disk and time that they
-# take in a real Prometheus. Called by `make bench-fleet`. MACHINES exporters with METRICS metrics each, scraped once a
-# second for SECONDS. A chunk of Prometheus holds 120 samples: less time than that says nothing about the disk.
+# Measure what docs/fleet.md reckons with: series, bytes and time of an exporter, and memory, disk and time
+# that they take in a real Prometheus. Called by `make bench-fleet`. MACHINES exporters with METRICS metrics
+# each, scraped once a second for SECONDS_RUN. A chunk of Prometheus holds 120 samples: less time than that
+# says nothing about the disk.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 
@@ -105,12 +106,15 @@ series=$(own prometheus_tsdb_head_series)
 snapshot=$(curl -s -X POST "$api/admin/tsdb/snapshot" | jq -r .data.name)
 meta=$(echo "$tmp/full.data/snapshots/$snapshot"/*/meta.json)
 samples=$(jq .stats.numSamples "$meta")
-echo "# $machines of them, scraped every second for $seconds s by $("$bin/prometheus" --version 2>&1 | head -n 1 | cut -d ' ' -f 1-3)"
+version=$("$bin/prometheus" --version 2>&1 | head -n 1 | cut -d ' ' -f 1-3)
+echo "# $machines of them, scraped every second for $seconds s by $version"
 printf 'collect: %.2f ms of an exporter a scrape; exporter: %d KiB\n' \
 	"$(awk -v s="$(ask 'avg(statpage_collect_seconds)')" 'BEGIN { print s * 1e3 }')" "$(rss_kib "$exporter")"
-printf 'scrape: %.2f ms as Prometheus sees it\n' "$(awk -v s="$(ask 'avg(scrape_duration_seconds)')" 'BEGIN { print s * 1e3 }')"
-printf 'memory: %d KiB more than an empty one, %d series: %.1f KiB a series\n' "$(($(rss_kib "$pid") - empty))" "$series" \
-	"$(awk -v m="$(($(rss_kib "$pid") - empty))" -v s="$series" 'BEGIN { print m / s }')"
+printf 'scrape: %.2f ms as Prometheus sees it\n' \
+	"$(awk -v s="$(ask 'avg(scrape_duration_seconds)')" 'BEGIN { print s * 1e3 }')"
+grown=$(($(rss_kib "$pid") - empty))
+printf 'memory: %d KiB more than an empty one, %d series: %.1f KiB a series\n' $grown "$series" \
+	"$(awk -v m=$grown -v s="$series" 'BEGIN { print m / s }')"
 printf 'disk: %d samples in %d bytes of chunks, %.2f bytes a sample; index %.0f bytes a series\n' "$samples" \
 	"$(cat "${meta%/*}"/chunks/* | wc -c)" \
 	"$(awk -v b="$(cat "${meta%/*}"/chunks/* | wc -c)" -v s="$samples" 'BEGIN { print b / s }')" \

@@ -113,7 +113,8 @@ for i in $(seq "$machines"); do
 done
 # A scrape is taken in as one, but several come one after another.
 for metric in frozen frozen_fine; do
-	check until_true gives "sum(statpage_duration_seconds_count{metric=\"$metric\"})" $expected "$metric: not all are there"
+	check until_true gives "sum(statpage_duration_seconds_count{metric=\"$metric\"})" $expected \
+		"$metric: not all are there"
 done
 
 begin "Prometheus takes OpenMetrics: types and units are known"
@@ -123,15 +124,17 @@ is "$(metadata statpage_duration_seconds)" "histogram seconds" statpage_duration
 is "$(metadata statpage_samples_missed)" "counter " statpage_samples_missed
 is "$(metadata statpage_samples_inside)" "gauge " statpage_samples_inside
 
-# in_slot BITS Q JOB METRIC TABLE...: what Prometheus makes of all the machines lies in the slot of the quantile of all
-# tables merged. Between buckets it draws a line from the bound below, which is one less than the slot's low.
+# in_slot BITS Q JOB METRIC TABLE...: what Prometheus makes of all the machines lies in the slot of the quantile
+# of all tables merged. Between buckets it draws a line from the bound below, which is one less than the slot's
+# low.
 in_slot()
 {
 	local bits=$1 q=$2 job=$3 metric=$4 low high count sum got
 	shift 4
 
 	read -r low high count sum < <("$fleet" merge "$bits" "$q" "$@")
-	got=$(numbers "histogram_quantile($q, sum by (le) (statpage_duration_seconds_bucket{job=\"$job\",metric=\"$metric\"}))")
+	got="statpage_duration_seconds_bucket{job=\"$job\",metric=\"$metric\"}"
+	got=$(numbers "histogram_quantile($q, sum by (le) ($got))")
 	awk -v v="$got" -v low="$low" -v high="$high" \
 		'BEGIN { v *= 1e9; exit !(v >= low - 1.001 && v <= high + 0.001) }' ||
 		fail "$metric, $q: $got, expected $low to $high ns"
@@ -167,15 +170,39 @@ begin "recorded: a median between those of the machines, shares that are right"
 # How much of each machine is in it depends on when it was scraped.
 low=$("$fleet" merge 1 0.5 "$tmp/m1/frozen" | cut -d ' ' -f 1)
 high=$("$fleet" merge 1 0.5 "$tmp/m$machines/frozen" | cut -d ' ' -f 2)
+median='metric:statpage_duration_seconds:p50_5m{metric="vfs_read"}'
 between()
 {
-	numbers 'metric:statpage_duration_seconds:p50_5m{metric="vfs_read"}' |
-		awk -v low="$low" -v high="$high" '{ ok = $1 * 1e9 >= low - 2 && $1 * 1e9 <= high + 1 } END { exit !ok }'
+	numbers "$median" | awk -v low="$low" -v high="$high" \
+		'{ ok = $1 * 1e9 >= low - 2 && $1 * 1e9 <= high + 1 } END { exit !ok }'
 }
-check until_true between "p50: $(numbers 'metric:statpage_duration_seconds:p50_5m{metric="vfs_read"}'), expected $low to $high"
-missed() { numbers 'metric:statpage_samples_missed:ratio_rate5m{metric="vfs_read"}' | awk '{ ok = $1 > 0.0005 && $1 < 0.004 } END { exit !ok }'; }
-check until_true missed "missed: $(numbers 'metric:statpage_samples_missed:ratio_rate5m{metric="vfs_read"}'), expected 0.002"
+check until_true between "median: $(numbers "$median"), expected $low to $high"
+share='metric:statpage_samples_missed:ratio_rate5m{metric="vfs_read"}'
+missed() { numbers "$share" | awk '{ ok = $1 > 0.0005 && $1 < 0.004 } END { exit !ok }'; }
+check until_true missed "missed: $(numbers "$share"), expected 0.002"
 is "$(numbers 'round(sum(mode:statpage_cpu_seconds:ratio_rate5m), 0.001)')" 1 "shares of CPU time"
+
+begin "a second Prometheus adds up what the first has recorded"
+host=${api#http://} host=${host%%/*}
+cat >"$tmp/top.yml" <<END
+global: {scrape_interval: 1s}
+scrape_configs:
+  - job_name: shards
+    honor_labels: true
+    metrics_path: /federate
+    params: {"match[]": ['{__name__=~"[a-z_]+:statpage_.*"}']}
+    static_configs: [{targets: ["$host"]}]
+END
+background top "$bin/prometheus" --config.file="$tmp/top.yml" --storage.tsdb.path="$tmp/top.data" \
+	--web.listen-address=127.0.0.1:0
+until_true grep -qs 'msg="Listening on"' "$tmp/top.err" || fail "$(tail -n 3 "$tmp/top.err")"
+first=$api
+api=http://$(sed -n 's/.*msg="Listening on" address=//p' "$tmp/top.err" | head -n 1)/api/v1
+buckets='metric_le:statpage_duration_seconds_bucket:rate5m{metric="vfs_read"}'
+check until_true gives "count($buckets)" 61 "buckets: $(numbers "count($buckets)")"
+median="histogram_quantile(0.5, sum by (le) ($buckets))"
+check until_true between "median: $(numbers "$median"), expected $low to $high"
+api=$first
 
 begin "machines with other buckets are found"
 is "$(numbers 'metric:statpage_duration_seconds:buckets_beyond_one_machine{metric="vfs_read"}')" 0 vfs_read
