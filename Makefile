@@ -97,6 +97,7 @@ LIB_SRCS := \
 	lib/calls.c \
 	lib/child.c \
 	lib/counters_view.c \
+	lib/cpus.c \
 	lib/dist.c \
 	lib/duration.c \
 	lib/engine_kmod.c \
@@ -106,6 +107,8 @@ LIB_SRCS := \
 	lib/fmt_openmetrics.c \
 	lib/fmt_plot.c \
 	lib/fmt_summary.c \
+	lib/fmt_top.c \
+	lib/fmt_top_out.c \
 	lib/hist.c \
 	lib/kvm_names.c \
 	lib/kvm_stats.c \
@@ -121,6 +124,7 @@ LIB_SRCS := \
 	lib/syscalls.c \
 	lib/threads.c \
 	lib/threads_proc.c \
+	lib/top.c \
 	lib/watch_signals.c \
 	$(BPF_SRCS) \
 
