@@ -67,6 +67,19 @@ BPF_SRCS := lib/no_bpf.c
 BPF_TOOLS := tools/no_serve.c
 endif
 
+# The live view of statpage top is ncurses' work; without it, top says so.
+HAVE_NCURSES := $(shell echo 'int main(void) { return !initscr(); }' | \
+	$(CC) -D_GNU_SOURCE -include curses.h -x c - $(LDFLAGS) -lncursesw -ltinfo -o /dev/null \
+		>/dev/null 2>&1 && echo yes)
+ifeq ($(HAVE_NCURSES),yes)
+TOP_SRCS := \
+	tools/top_draw.c \
+	tools/top_live.c
+NCURSES_LIBS := -lncursesw -ltinfo
+else
+TOP_SRCS := tools/no_top.c
+endif
+
 # statpage: the table of commands and one file for each.
 TOOL_SRCS := \
 	tools/main.c \
@@ -78,6 +91,7 @@ TOOL_SRCS := \
 	tools/cmd_run.c \
 	tools/cmd_self.c \
 	tools/cmd_show.c \
+	tools/cmd_top.c \
 	tools/cmd_trace.c \
 	tools/cmd_untrace.c \
 	tools/cpu_table.c \
@@ -90,6 +104,7 @@ TOOL_SRCS := \
 	$(BPF_TOOLS) \
 	$(CONVERT_SRCS) \
 	$(HTTPD_SRCS) \
+	$(TOP_SRCS) \
 
 # What commands and unit tests link against; a new file of lib/ is a line here.
 LIB_SRCS := \
@@ -225,9 +240,11 @@ tools/statpage: $(TOOL_OBJS) $(BUILD)/lib.a
 		"statpage convert is left out" >&2)
 	$(if $(HTTPD_LIBS),,@echo "make: no libmicrohttpd headers (Debian: libmicrohttpd-dev):" \
 		"statpage export has no --listen" >&2)
+	$(if $(NCURSES_LIBS),,@echo "make: no ncurses (Debian: libncurses-dev):" \
+		"statpage top has no live view" >&2)
 	$(if $(BPF_MISSING),@echo "make: no $(BPF_MISSING) (Debian: libbpf-dev clang bpftool):" \
 		"statpage run has no engine bpf; statpage serve is left out" >&2)
-	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm $(JSON_C_LIBS) $(HTTPD_LIBS) $(BPF_LIBS) $(LDLIBS)
+	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm $(JSON_C_LIBS) $(HTTPD_LIBS) $(BPF_LIBS) $(NCURSES_LIBS) $(LDLIBS)
 
 tools/csfcat: tools/statpage
 	ln -f $< $@

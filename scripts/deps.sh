@@ -5,12 +5,12 @@
 set -euo pipefail
 
 declare -A NEEDS=(
-	[build]="gcc libc6-dev make libjson-c-dev libmicrohttpd-dev"
+	[build]="gcc libc6-dev make libjson-c-dev libmicrohttpd-dev libncurses-dev"
 	[bpf]="clang libbpf-dev bpftool"
 	[unit]="clang libbpf-dev"
 	[guest]="qemu-system-x86 busybox-static cpio xz-utils zstd"
 	[debian]="mmdebstrap util-linux xz-utils zstd"
-	[native]="strace jq curl git python3 procps groff-base zsh"
+	[native]="strace jq curl git python3 procps groff-base zsh tmux"
 	[browser]="chromium"
 	[npm]="nodejs npm"
 	[metrics]="prometheus"

@@ -29,6 +29,7 @@ int cmd_serve(int argc, char **argv);
 int cmd_show(int argc, char **argv);
 int cmd_start(int argc, char **argv);
 int cmd_stop(int argc, char **argv);
+int cmd_top(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_untrace(int argc, char **argv);
 

@@ -20,6 +20,7 @@ static const struct command {
 	{"attach", cmd_attach, "the same for a process that runs already"},
 	{"convert", cmd_convert, "records to flame graphs, timelines and tables"},
 	{"doctor", cmd_doctor, "what works here, and what would help where something does not"},
+	{"top", cmd_top, "where threads' and CPUs' time goes, live"},
 	{"cpu", cmd_cpu, "CPU times of the machine, in the format of /proc/stat"},
 	{"self", cmd_self, "sleep and spin, and print where the time went"},
 	{"serve", cmd_serve, "give threads their pages where no module can be loaded"},

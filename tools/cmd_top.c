@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: GPL-2.0
+/* statpage top: where the time of threads, CPUs and traced functions goes, live or for scripts. */
+#include <errno.h>
+#include <getopt.h>
+#include <stdio.h>
+#include <stdio_ext.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "lib/record.h"
+#include "tools/cmd.h"
+#include "tools/top.h"
+
+static const char usage[] =
+	"top [-p PID] [OPTION...]\n"
+	"\n"
+	"Show where the time of threads goes: on a CPU, on the run queue, asleep, in uninterruptible sleep, in\n"
+	"I/O wait; with their switches and faults, the CPUs' times, and the distributions that are traced.\n"
+	"On a terminal it is a live view: F1 lists its keys.\n"
+	"\n"
+	"  -p, --pid PID    the threads of a process; default: all threads\n"
+	"      --interval T look each T (500ms, 1.5s, 2m; from 1ms to 24h); default: 1s\n"
+	"      --count N    end after N intervals\n"
+	"      --once       print tables of one interval; no terminal is needed\n"
+	"      --json       one object a line and interval, until interrupted; docs/top.md has the keys\n"
+	"      --engine E   proc\n"
+	"      --from DIR   distributions of a copy of /sys/kernel/debug/kstats\n"
+	"  -h, --help\n";
+
+#define MAX_ENGINES 8
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+static void sleep_until(uint64_t ns)
+{
+	struct timespec ts = {(time_t)(ns / 1000000000u), (long)(ns % 1000000000u)};
+
+	while (clock_nanosleep(CLOCK_MONOTONIC, TIMER_ABSTIME, &ts, NULL) == EINTR)
+		;
+}
+
+static void print(const struct top_opts *o, bool json)
+{
+	const struct top_report *r = top_report(o->top);
+
+	if (json) {
+		fmt_top_json(stdout, r, o->engine);
+		return;
+	}
+	fmt_top_sort(r->thread, r->nr_threads, TOP_ONCPU, false);
+	fmt_top_text(stdout, r, o->engine);
+}
+
+/* A process that ends, ends the reports; that is a failure where it leaves less than was asked for. */
+static int scripted(const struct top_opts *o, bool json)
+{
+	uint64_t next = now_ns();
+	unsigned int n = 0;
+	char why[300];
+	int ret = 0;
+
+	if (top_sample(o->top, why, sizeof(why)))
+		return cmd_err("%s", why);
+	while (!ret && (!o->count || n < o->count)) {
+		next += o->interval_ns;
+		sleep_until(next);
+		ret = top_sample(o->top, why, sizeof(why));
+		if (ret) {
+			cmd_err("%s", why);
+			return ret == -ESRCH && n && !o->count ? 0 : CMD_FAILED;
+		}
+		print(o, json);
+		ret = cmd_flush();
+		if (ret) {
+			/* It has been said: main() need not find it again. */
+			__fpurge(stdout);
+			clearerr(stdout);
+		}
+		n++;
+	}
+	return ret;
+}
+
+static int start(struct top_opts *o, const char *engine, bool once, bool json)
+{
+	const struct thread_engine *engines[MAX_ENGINES + 1] = {NULL};
+	char why[300];
+	int ret;
+
+	if (!once && !json && !(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)))
+		return cmd_usage("standard %s is no terminal: the live view needs one, --once and "
+				 "--json do not",
+				 isatty(STDOUT_FILENO) ? "input" : "output");
+	ret = top_open(&o->top, engine, o->pid, why, sizeof(why));
+	if (ret)
+		return ret == -EINVAL ? cmd_usage("%s", why) : cmd_err("%s", why);
+	for (unsigned int i = 0; i < MAX_ENGINES; i++)
+		engines[i] = top_engine(o->top, i);
+	o->engine = engines;
+	ret = once || json ? scripted(o, json) : top_live(o);
+	top_close(o->top);
+	return ret;
+}
+
+int cmd_top(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"pid", required_argument, NULL, 'p'},
+		{"interval", required_argument, NULL, 'i'},
+		{"count", required_argument, NULL, 'n'},
+		{"once", no_argument, NULL, 'o'},
+		{"json", no_argument, NULL, 'j'},
+		{"engine", required_argument, NULL, 'e'},
+		{"from", required_argument, NULL, 'f'},
+		{"help", no_argument, NULL, 'h'},
+		{0},
+	};
+	struct top_opts o = {.interval_ns = 1000000000u};
+	bool once = false, json = false;
+	const char *engine = NULL;
+	double pid = 0, count = 0;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "p:h", options, NULL)) != -1) {
+		switch (c) {
+		case 'p':
+			if (cmd_number("PID", optarg, 1, 4194304, &pid))
+				return CMD_USAGE;
+			break;
+		case 'i':
+			o.interval_ns = rts_duration(optarg);
+			if (!o.interval_ns)
+				return cmd_usage("--interval is a time from 1ms to 24h, such as "
+						 "500ms, not '%s'",
+						 optarg);
+			break;
+		case 'n':
+			if (cmd_number("N", optarg, 1, 1e9, &count))
+				return CMD_USAGE;
+			break;
+		case 'o':
+			once = true;
+			break;
+		case 'j':
+			json = true;
+			break;
+		case 'e':
+			engine = optarg;
+			break;
+		case 'f':
+			engine_kmod_from(optarg);
+			break;
+		case 'h':
+			cmd_help(usage);
+			return 0;
+		default:
+			return CMD_USAGE;
+		}
+	}
+	if (optind != argc)
+		return cmd_usage("top takes no argument '%s'; a process is named by -p PID",
+				 argv[optind]);
+	if (pid != (double)(pid_t)pid || count != (double)(unsigned int)count)
+		return cmd_usage("PID and N are whole numbers");
+	if (once && count > 1)
+		return cmd_usage("--once is one interval: leave --count out, or --once");
+	o.pid = (pid_t)pid;
+	o.count = once ? 1 : (unsigned int)count;
+	return start(&o, engine, once, json);
+}
