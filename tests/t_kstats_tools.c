@@ -39,6 +39,12 @@ static void t_commands(void)
 			      strstr(out, "\"complete\":true") && strstr(out, "\"count\":5") &&
 			      strstr(out, "\"count\":4"),
 		      "%s", out);
+		CHECK(sh("statpage top --once --json --interval 10ms -p 1") == 0 &&
+			      strstr(out, "\"distributions\":{\"engine\":\"kmod\",") &&
+			      strstr(out, "{\"name\":\"kstats_demo_sleep\",\"missed\":0,"
+					  "\"total\":{\"count\":5,\"p50_ns\":") &&
+			      strstr(out, "},\"interval\":{\"count\":0}}"),
+		      "%s", out);
 		CHECK(sh("statpage show --plot kstats_demo_sleep") == 0 && strstr(out, "100.00%"),
 		      "%s", out);
 		heatmap();

@@ -80,6 +80,35 @@ static void t_stat(void)
 	}
 }
 
+/* A number of the last run()'s output, behind a key; -1: there is none. */
+static long long number(const char *key)
+{
+	const char *p = strstr(out, key);
+
+	return p ? strtoll(p + strlen(key), NULL, 10) : -1;
+}
+
+static void t_top(void)
+{
+	long long before, user, all, after;
+
+	TEST("csfcat top: CPU times are those of the cpu page") {
+		CHECK(run("csfcat cpu --json") == 0, "%s", err);
+		before = number("\"all\":{\"user_ns\":");
+		CHECK(run("csfcat top --once --json --interval 100ms -p 1") == 0 && !err[0], "%s",
+		      err);
+		CHECK(strstr(out, "\"cpus\":{\"source\":\"coarse_stat_fs\",\"all\":"), "%s", out);
+		CHECK(strstr(out, ",\"online\":[{\"cpu\":0,\"total\":{"), "%s", out);
+		user = number("\"all\":{\"total\":{\"user_ns\":");
+		all = number("\"interval\":{\"all_ns\":");
+		CHECK(run("csfcat cpu --json") == 0, "%s", err);
+		after = number("\"all\":{\"user_ns\":");
+		CHECK(before >= 0 && before <= user && user <= after,
+		      "user %lld is not in %lld to %lld", user, before, after);
+		CHECK(all > 0, "no time in the interval");
+	}
+}
+
 static void t_self(void)
 {
 	double wall, cpu, runq, sleep, dsleep, iowait;
@@ -188,6 +217,7 @@ static void t_unmounted(void)
 int main(void)
 {
 	t_stat();
+	t_top();
 	t_self();
 	t_eventloop();
 	t_unmounted();
