@@ -111,6 +111,7 @@ LIB_SRCS := \
 	lib/buf.c \
 	lib/calls.c \
 	lib/child.c \
+	lib/csf_remote.c \
 	lib/counters_view.c \
 	lib/cpus.c \
 	lib/dist.c \
@@ -138,6 +139,7 @@ LIB_SRCS := \
 	lib/room.c \
 	lib/syscalls.c \
 	lib/threads.c \
+	lib/threads_pages.c \
 	lib/threads_proc.c \
 	lib/top.c \
 	lib/watch_signals.c \

@@ -39,13 +39,16 @@ static int snap(int mem, uint64_t addr, struct csf_snap *s)
 	return csf_fail_(EBUSY);
 }
 
-/* A line of /proc/PID/maps as the address of a thread page; 0: it is something else. */
+/*
+ * A line of /proc/PID/maps as the address of what may be a thread page: of the filesystem, or a BPF map as
+ * statpage serve hands them out; 0: it is something else.
+ */
 static uint64_t page_at(const char *line)
 {
-	const char *path = strchr(line, '/');
 	uint64_t addr;
 
-	if (!path || strncmp(path, CSF_MOUNT "/thread-self", sizeof(CSF_MOUNT "/thread-self") - 1))
+	if (!strstr(line, " r--s ") ||
+	    (!strstr(line, " " CSF_MOUNT "/thread-self") && !strstr(line, " anon_inode:bpf-map")))
 		return 0;
 	return sscanf(line, "%" SCNx64 "-", &addr) == 1 ? addr : 0;
 }

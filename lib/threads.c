@@ -11,6 +11,7 @@
 #define MS_NS 1000000u
 
 const struct thread_engine *const thread_engines[] = {
+	&threads_pages,
 	&threads_proc,
 	NULL,
 };

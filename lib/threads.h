@@ -86,8 +86,8 @@ struct thread_engine {
 	void (*close)(void *state); /* NULL is fine */
 };
 
-/* /proc: no privileges, no module; coarser. */
-extern const struct thread_engine threads_proc;
+/* Pages of coarse_stat_fs or statpage serve; /proc: no privileges, no module; coarser. */
+extern const struct thread_engine threads_pages, threads_proc;
 
 /* The engines that are built in, the one that sees most of a thread first; ends with NULL. */
 extern const struct thread_engine *const thread_engines[];
