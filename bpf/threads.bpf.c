@@ -190,6 +190,32 @@ static __always_inline void leave(struct task_struct *task, struct threads_owner
 	bpf_task_storage_delete(&owners, task);
 }
 
+/*
+ * A switch was missed: the time since the last one has a part on the CPU, which the scheduler counted, one of
+ * waiting for it, likewise, and the rest.
+ */
+static __always_inline void catch_up(struct csf_thread *pg, struct task_struct *task, __u64 waited,
+				     __u32 state)
+{
+	__u64 ns = advance(pg), on = task->se.sum_exec_runtime - pg->sum_exec_ns;
+
+	if (on > ns)
+		on = ns;
+	if (waited > ns - on)
+		waited = ns - on;
+	pg->oncpu_cyc += on;
+	pg->runq_cyc += waited;
+	add(pg, state, ns - on - waited);
+}
+
+static __always_inline void came_to(struct csf_thread *pg, __u32 cpu)
+{
+	if (pg->cpu == cpu)
+		return;
+	pg->cpu = cpu;
+	pg->nr_migrate++;
+}
+
 static __always_inline void switched_off(struct task_struct *task, __u32 state)
 {
 	struct threads_owner *o = owner_of(task);
@@ -211,7 +237,12 @@ static __always_inline void switched_off(struct task_struct *task, __u32 state)
 	/* The count, unlike the state, says whether it blocked: see kmod/csf/thread.c. */
 	preempted = task->nivcsw != o->nivcsw;
 	write_begin(pg);
-	pg->oncpu_cyc += advance(pg);
+	if (pg->state == CSF_ONCPU) {
+		pg->oncpu_cyc += advance(pg);
+	} else {
+		catch_up(pg, task, task->sched_info.run_delay - o->run_delay, pg->state);
+		came_to(pg, bpf_get_smp_processor_id());
+	}
 	pg->state = preempted ? CSF_RUNQ : blocked_bucket(task, state);
 	o->nivcsw = task->nivcsw;
 	o->run_delay = task->sched_info.run_delay;
@@ -262,7 +293,6 @@ static __always_inline void switched_on(struct task_struct *task)
 	struct threads_owner *o = owner_of(task);
 	struct csf_thread *pg;
 	__u64 off, waited;
-	__u32 cpu;
 
 	if (!o || !o->taken)
 		return;
@@ -274,23 +304,23 @@ static __always_inline void switched_on(struct task_struct *task)
 		return;
 	}
 	write_begin(pg);
-	off = advance(pg);
 	waited = waited_ns(task);
 	pg->run_delay_ns = waited;
-	if (pg->state != CSF_RUNQ) {
-		waited -= o->run_delay;
+	waited -= o->run_delay;
+	if (pg->state == CSF_ONCPU) {
+		catch_up(pg, task, waited, CSF_SLEEP);
+		copy_counters(pg, task);
+	} else if (pg->state == CSF_RUNQ) {
+		pg->runq_cyc += advance(pg);
+	} else {
+		off = advance(pg);
 		if (waited > off)
 			waited = off;
 		add(pg, pg->state, off - waited);
-		off = waited;
+		pg->runq_cyc += waited;
 	}
-	pg->runq_cyc += off;
 	pg->state = CSF_ONCPU;
-	cpu = bpf_get_smp_processor_id();
-	if (pg->cpu != cpu) {
-		pg->cpu = cpu;
-		pg->nr_migrate++;
-	}
+	came_to(pg, bpf_get_smp_processor_id());
 	write_end(pg);
 }
 

@@ -260,10 +260,10 @@ static inline int csf_page_snap(const void *page, size_t len, struct csf_snap *s
 static inline int csf_thread_try_(struct csf_snap *s)
 {
 	struct csf_self_ *self = &csf_self_v1_;
-	int reopened;
+	int reopened = 0, switched = 0;
 	uint32_t aux;
 
-	for (reopened = 0;; reopened = 1) {
+	for (;;) {
 		if (self->epoch != csf_epoch_() && csf_thread_setup_(self, 0))
 			return -1;
 		if (csf_read_(csf_self_page_(self), s, &aux))
@@ -271,9 +271,15 @@ static inline int csf_thread_try_(struct csf_snap *s)
 		if (s->p.hdr.flags & CSF_F_TSC_UNSTABLE)
 			return csf_fail_(ESTALE);
 		/* A running thread's own page has not ended, unless its descriptor was abused. */
-		if (!(s->p.hdr.flags & (CSF_F_PARKED | CSF_F_DEAD)))
-			break;
-		if (reopened)
+		if (!(s->p.hdr.flags & (CSF_F_PARKED | CSF_F_DEAD))) {
+			/* The server's program can miss a switch to us, which the next one mends. */
+			if (s->p.state == CSF_ONCPU || s->p.hdr.clock != CSF_CLOCK_MONOTONIC ||
+			    switched++ == 20)
+				break;
+			csf_switch_();
+			continue;
+		}
+		if (reopened++)
 			return csf_fail_(ESRCH);
 		if (csf_thread_setup_(self, 1))
 			return -1;

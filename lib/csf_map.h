@@ -384,16 +384,23 @@ static inline long csf_ask_(long sock)
 	return fd;
 }
 
-/* A page begins when its thread is next switched to, which may have happened in the call above, or not. */
-static inline void csf_begin_(const struct csf_thread *pg)
+/* Have the calling thread switched off its CPU and back, which is when the server's program writes. */
+static inline void csf_switch_(void)
 {
 	struct timespec least;
-	int i;
 
 	least.tv_sec = 0;
 	least.tv_nsec = 1;
+	csf_sys_(SYS_nanosleep, (long)&least, 0, 0, 0, 0);
+}
+
+/* A page begins when its thread is next switched to, which may have happened in the call above, or not. */
+static inline void csf_begin_(const struct csf_thread *pg)
+{
+	int i;
+
 	for (i = 0; i < 100 && !__atomic_load_n(&pg->start_tsc, __ATOMIC_ACQUIRE); i++)
-		csf_sys_(SYS_nanosleep, (long)&least, 0, 0, 0, 0);
+		csf_switch_();
 }
 
 /* The caller's page from the server. Signals are blocked. NULL with errno. */
@@ -422,8 +429,7 @@ static inline void *csf_map_served_(size_t *len)
 /* The caller's page: of the filesystem, or where it is not mounted from the server. NULL with errno. */
 static inline void *csf_map_self_(size_t *len)
 {
-	void *page =
-		csf_map_(CSF_MOUNT_PATH "/thread-self", CSF_KIND_THREAD, CSF_THREAD_MIN_, len);
+	void *page = csf_map_(CSF_MOUNT_PATH "/thread-self", CSF_KIND_THREAD, CSF_THREAD_MIN_, len);
 
 	return page || errno != ENOENT ? page : csf_map_served_(len);
 }
