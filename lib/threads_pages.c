@@ -71,6 +71,17 @@ static void put_times(const struct csf_snap *snap, struct thread_sample *s)
 	}
 }
 
+/* The moment of the snapshot, which is some time ago, and by its page's clock. */
+static uint64_t mono_ns(const struct csf_snap *snap)
+{
+	uint64_t ago = csf_now(&snap->p.hdr) - snap->tsc;
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec -
+	       csf_cyc_to_ns_u64(&snap->p.hdr, ago);
+}
+
 static void put(struct thread_sample *s, enum thread_field field, uint64_t value)
 {
 	s->value[field] = value;
@@ -82,7 +93,7 @@ static int add(const struct csf_snap *snap, void *data)
 	static const char state[CSF_NR_STATES] = {'R', 'R', 'S', 'D', 'D'};
 	struct pages_walk *w = data;
 	struct thread_sample *s;
-	struct timespec ts;
+	uint64_t at = mono_ns(snap);
 	pid_t tid;
 
 	/* Another process's page that was handed to this one is none of its threads'. */
@@ -97,14 +108,13 @@ static int add(const struct csf_snap *snap, void *data)
 	s = thread_list_add(w->to);
 	if (!s)
 		return -ENOMEM;
-	clock_gettime(CLOCK_MONOTONIC, &ts);
 	s->pid = w->pid;
 	s->tid = tid;
 	procfs_comm(tid, s->comm);
 	s->state = state[snap->p.state];
 	s->cpu = (int)snap->p.cpu;
 	s->epoch = snap->p.start_tsc;
-	s->mono_ns = (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+	s->mono_ns = at;
 	put_times(snap, s);
 	put(s, THREAD_PREEMPT, snap->p.nr_preempt);
 	put(s, THREAD_BLOCK, snap->p.nr_block);

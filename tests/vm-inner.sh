@@ -32,6 +32,7 @@ t_tsc_late ko=coarse_stat_fs with=csf_tsc vm=tsc-late
 t_stress   ko=coarse_stat_fs vm=stress
 t_tools    ko=coarse_stat_fs with=tools/csfcat with=build/eventloop
 t_export   ko=coarse_stat_fs ko=kstats ko=kstats_demo with=tools/statpage
+t_pages    ko=coarse_stat_fs with=tools/statpage
 t_doctor   with=tools/statpage with=coarse_stat_fs with=kstats
 t_run      with=tools/statpage with=build/tests/workload with=build/tests/i386call
 t_run_kvm  vm=svm mod=kvm-amd mod=kvm-intel with=tools/statpage with=build/vmm with=build/tests/workload

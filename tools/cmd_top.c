@@ -23,7 +23,7 @@ static const char usage[] =
 	"      --count N    end after N intervals\n"
 	"      --once       print tables of one interval; no terminal is needed\n"
 	"      --json       one object a line and interval, until interrupted; docs/top.md has the keys\n"
-	"      --engine E   proc\n"
+	"      --engine E   pages (of coarse_stat_fs or statpage serve), proc; default: both, the better first\n"
 	"      --from DIR   distributions of a copy of /sys/kernel/debug/kstats\n"
 	"  -h, --help\n";
 

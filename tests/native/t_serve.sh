@@ -40,7 +40,7 @@ near()
 begin "serve: starts, and says where"
 if [ -e $pins ] || ! start; then
 	server=
-	skip "$([ -e $pins ] && echo "$pins is there" || cat "$tmp/err")"
+	skip "$(if [ -e $pins ]; then echo "$pins is there"; else cat "$tmp/err"; fi)"
 	finish
 fi
 is "$(cat "$tmp/served")" "serving thread pages on $sock" "its word"
@@ -60,11 +60,35 @@ check test "$(of dsleep_ns)" -gt 40000000 "a vfork child of 50 ms: $(of dsleep_n
 # Each nap is a switch of its own, and so is the wait for the vfork child.
 check test "$(of block)" -ge 11 "voluntary switches: $(of block)"
 
+chmod 755 "$tmp"
+cp "$statpage" "$tmp/statpage"
+
 begin "serve: csfcat self takes the page by itself"
 "$statpage" self --json 100 >"$tmp/json" 2>"$tmp/err"
 is $? 0 "status, $(cat "$tmp/err")"
 is "$(jq '.wall_ns - .oncpu_ns - .runq_ns - .sleep_ns - .dsleep_ns - .iowait_ns' "$tmp/json")" 0 "the sum"
 check test "$(jq .sleep_ns "$tmp/json")" -gt 40000000 "sleep"
+
+begin "serve: top sees a thread by its page, for who may trace its process"
+"$statpage" self 6000 >/dev/null &
+self=$!
+seen()
+{
+	"$statpage" top --once --json --engine pages --interval 200ms -p "$self" >"$tmp/json" &&
+		[ "$(jq '.threads | length' "$tmp/json")" = 1 ] &&
+		[ "$(jq '.threads[0].interval.wall_ns' "$tmp/json")" != null ]
+}
+check eventually seen "no thread"
+is "$(jq -c '[.engines[].name, .threads[0].engine, .threads[0].comm, .threads[0].tid]' "$tmp/json")" \
+	"[\"pages\",\"pages\",\"statpage\",$self]" "engine and thread"
+is "$(jq -c '.threads[0].interval | (.oncpu_ns + .runq_ns + .sleep_ns + .dsleep_ns + .iowait_ns - .wall_ns) |
+	fabs < 1000000' "$tmp/json")" true "the buckets add up to the wall time"
+check test "$(jq '.threads[0].interval | .sleep_ns * 10 > .wall_ns * 9' "$tmp/json")" = true \
+	"it sleeps: $(jq -c '.threads[0].interval' "$tmp/json")"
+setpriv --reuid 65534 --clear-groups "$tmp/statpage" top --once --engine pages -p $self >"$tmp/out" 2>"$tmp/err"
+is $? 1 "status for who may not"
+is "$(cat "$tmp/err")" "statpage: the pages of process $self: only who may trace it can read them" message
+kill $self
 
 begin "serve: 50 threads at once, and 300 one after the other, each with its own"
 "$t" at_once 50 >"$tmp/out"
@@ -90,7 +114,6 @@ for how in exec exit; do
 done
 
 begin "serve: an ordinary user, and a process in a pid namespace of its own"
-chmod 755 "$tmp"
 cp "$t" "$tmp/threads"
 setpriv --reuid 65534 --clear-groups "$tmp/threads" many 3 >"$tmp/out"
 is "$(of good)" 3 "an ordinary user's"
@@ -191,7 +214,6 @@ for args in "--max 0" "--max x" "extra" "--socket $(printf '%0120d' 1)"; do
 	is $? 2 "status of '$args'"
 	check test -s "$tmp/err" "no message for '$args'"
 done
-cp "$statpage" "$tmp/statpage"
 setpriv --reuid 65534 --clear-groups "$tmp/statpage" serve --socket "$tmp/none/s" 2>"$tmp/err"
 is $? 1 "status without privileges"
 is "$(wc -l <"$tmp/err")" 1 "lines: $(cat "$tmp/err")"
