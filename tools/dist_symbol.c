@@ -93,7 +93,8 @@ int dist_symbol(const char *name, char *buf, size_t size)
 	if (!file)
 		return 0;
 	while (fgets(line, sizeof(line), file))
-		if (sscanf(line, "%llx %c %255s", &address, &type, sym) == 3 &&
+		if (strstr(line, name) && /* most lines need no more of a look */
+		    sscanf(line, "%llx %c %255s", &address, &type, sym) == 3 &&
 		    strchr("tTwW", type))
 			look(&f, name, sym, address);
 	fclose(file);
