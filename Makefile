@@ -57,8 +57,12 @@ BPF_NEEDS = $(if $(BPFTOOL),,bpftool) $(if $(shell command -v $(CLANG)),,clang) 
 BPF_MISSING := $(strip $(BPF_NEEDS))
 ifeq ($(BPF_MISSING),)
 BPF_SRCS := \
+	lib/bpf_node.c \
+	lib/bpf_pins.c \
+	lib/bpf_spec.c \
 	lib/bpf_tree.c \
 	lib/engine_bpf.c \
+	lib/engine_dist_bpf.c \
 	lib/serve_bpf.c
 BPF_TOOLS := tools/cmd_serve.c
 BPF_LIBS := -lbpf
@@ -200,20 +204,22 @@ build/gen/vmlinux.h: $(BTF)
 # clang's name of x86-64 is x86 in libbpf's headers; the rest agree.
 $(BUILD)/bpf/%.bpf.o: bpf/%.bpf.c bpf/compat.bpf.h build/gen/vmlinux.h \
 		include/uapi/kstats_bucket.h include/uapi/run_bpf.h include/uapi/threads_bpf.h \
-		include/uapi/coarse_stat_fs.h
+		include/uapi/coarse_stat_fs.h include/uapi/dist_bpf.h
 	@mkdir -p $(@D)
 	$(CLANG) -O2 -g -target bpf -mcpu=v3 -Wall -D__TARGET_ARCH_$(patsubst x86_64,x86,$(shell uname -m)) \
 		-I. -Ibuild/gen -c -o $@ $<
 
-.SECONDARY: $(BUILD)/bpf/run.bpf.o $(BUILD)/bpf/threads.bpf.o
+.SECONDARY: $(BUILD)/bpf/dist.bpf.o $(BUILD)/bpf/run.bpf.o $(BUILD)/bpf/threads.bpf.o
 
 build/gen/%.skel.h: $(BUILD)/bpf/%.bpf.o
 	@mkdir -p $(@D)
 	$(BPFTOOL) gen skeleton $< name $*_bpf >$@.tmp && mv $@.tmp $@
 
 $(BUILD)/lib/engine_bpf.o: build/gen/run.skel.h
+$(BUILD)/lib/engine_dist_bpf.o: build/gen/dist.skel.h
 $(BUILD)/lib/serve_bpf.o: build/gen/threads.skel.h
-$(BUILD)/lib/engine_bpf.o $(BUILD)/lib/serve_bpf.o: ALL_CFLAGS += -Ibuild/gen
+$(BUILD)/lib/engine_bpf.o $(BUILD)/lib/engine_dist_bpf.o $(BUILD)/lib/serve_bpf.o: \
+	ALL_CFLAGS += -Ibuild/gen
 
 $(BUILD)/lib.a: $(LIB_OBJS)
 	rm -f $@
@@ -245,7 +251,7 @@ tools/statpage: $(TOOL_OBJS) $(BUILD)/lib.a
 	$(if $(NCURSES_LIBS),,@echo "make: no ncurses (Debian: libncurses-dev):" \
 		"statpage top has no live view" >&2)
 	$(if $(BPF_MISSING),@echo "make: no $(BPF_MISSING) (Debian: libbpf-dev clang bpftool):" \
-		"statpage run has no engine bpf; statpage serve is left out" >&2)
+		"statpage has no engine bpf; statpage serve is left out" >&2)
 	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm $(JSON_C_LIBS) $(HTTPD_LIBS) $(BPF_LIBS) $(NCURSES_LIBS) $(LDLIBS)
 
 tools/csfcat: tools/statpage

@@ -38,4 +38,38 @@ static __always_inline bool compat_thread_status(struct task_struct *task, __u32
 	return true;
 }
 
+/*
+ * The kind of interrupt that runs: 0 none, a task; 1 softirq, 2 interrupt, 3 NMI. The count that tells
+ * lies in a struct from 6.2 (7443b296e699, x86/percpu: Move preempt_count next to current_task) to 6.14,
+ * and in a variable of its own before and after. Elsewhere than on x86 all is taken for a task's.
+ */
+#ifdef __TARGET_ARCH_x86
+extern const int __preempt_count __ksym __weak;
+
+struct pcpu_hot___old {
+	int preempt_count;
+} __attribute__((preserve_access_index));
+extern const struct pcpu_hot___old pcpu_hot __ksym __weak;
+
+static __always_inline __u32 compat_interrupt(void)
+{
+	__u32 count = 0;
+
+	if (&__preempt_count)
+		count = *(int *)bpf_this_cpu_ptr(&__preempt_count);
+	else if (&pcpu_hot)
+		count = ((struct pcpu_hot___old *)bpf_this_cpu_ptr(&pcpu_hot))->preempt_count;
+	return count & 0xf00000 ? 3 : count & 0xf0000 ? 2 : count & 0x100 ? 1 : 0;
+}
+
+#define COMPAT_RETURN_POPS 8 /* a return takes its address off the stack */
+#else
+static __always_inline __u32 compat_interrupt(void)
+{
+	return 0;
+}
+
+#define COMPAT_RETURN_POPS 0
+#endif
+
 #endif /* STATPAGE_COMPAT_BPF_H */

@@ -76,8 +76,13 @@ enum dist_action {
 
 struct dist_engine {
 	const char *name;
-	/* 0 when it can be used here and now */
+	/* 0 when it can be used here and now; -ENODEV: this machine does not have it */
 	int (*probe)(struct dist_why *why);
+	/* The same by timing something, and undoing that: why tells how, or why not. */
+	int (*try)(struct dist_why *why);
+	/* Is there such a metric? */
+	bool (*has)(const char *name);
+	/* -EROFS: this engine can change nothing here; another may do */
 	int (*trace)(const struct dist_spec *spec, struct dist_why *why);
 	int (*untrace)(const char *name, struct dist_why *why);
 	/* Calls fn for each node until it returns non-zero, which is then returned. */
@@ -97,6 +102,9 @@ extern const struct dist_engine engine_kmod;
  * must stay valid; NULL: at the module's own again.
  */
 void engine_kmod_from(const char *dir);
+
+/* Programs in the kernel, which need no module. */
+extern const struct dist_engine engine_dist_bpf;
 
 /* Sets the line and returns err. */
 __attribute__((format(printf, 3, 4))) int dist_fail(struct dist_why *why, int err, const char *fmt,

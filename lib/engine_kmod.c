@@ -46,7 +46,7 @@ static int no_file(const char *file, struct dist_why *why)
 		return dist_fail(why, err, "%s: %s", file, strerror(-err));
 	if (err == -EACCES || err == -EPERM) {
 		if (locked_down())
-			return dist_fail(why, err,
+			return dist_fail(why, -EROFS,
 					 "%s: the kernel is locked down: debugfs cannot be "
 					 "written to",
 					 file);
@@ -64,12 +64,16 @@ static int no_file(const char *file, struct dist_why *why)
 			 KSTATS_DIR);
 }
 
+/* Where debugfs is not to be seen, the module may still be there. */
 static int probe(struct dist_why *why)
 {
 	DIR *d;
+	int err;
 
-	if (!copy)
-		return access(NODES, R_OK) ? no_file(NODES, why) : 0;
+	if (!copy) {
+		err = access(NODES, R_OK) ? no_file(NODES, why) : 0;
+		return err == -ENOENT && access("/sys/module/kstats", F_OK) ? -ENODEV : err;
+	}
 	d = opendir(copy);
 	if (!d)
 		return no_file(copy, why);
@@ -369,6 +373,21 @@ static int metrics(int (*fn)(const char *name, void *data), void *data, struct d
 	return err;
 }
 
+static int try_here(struct dist_why *why)
+{
+	int err = probe(why);
+
+	return err ? err : dist_fail(why, 0, "kstats is loaded and its files can be read");
+}
+
+static bool has(const char *name)
+{
+	struct dist_why why;
+	char path[200];
+
+	return !path_of(name, path, sizeof(path), &why) && !access(path, F_OK);
+}
+
 static int read_metric(const char *name, struct dist_metric *to, struct dist_why *why)
 {
 	char path[PATH_MAX];
@@ -407,6 +426,8 @@ static int act(const char *name, enum dist_action action, struct dist_why *why)
 const struct dist_engine engine_kmod = {
 	.name = "kmod",
 	.probe = probe,
+	.try = try_here,
+	.has = has,
 	.trace = trace,
 	.untrace = untrace,
 	.list = list,

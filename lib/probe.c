@@ -217,9 +217,9 @@ static void probe_kstats(struct probe *p)
 	struct dist_why why = {""};
 	struct statfs fs;
 
-	if (!engine_kmod.probe(&why)) {
-		p->works = true;
-		text(p, "kstats is loaded and its files can be read");
+	p->works = !engine_kmod.try(&why);
+	if (p->works) {
+		text(p, "%s", why.text);
 		return;
 	}
 	if (geteuid()) {
@@ -235,6 +235,17 @@ static void probe_kstats(struct probe *p)
 	} else {
 		text(p, "%s", why.text);
 	}
+}
+
+static void probe_dist_bpf(struct probe *p)
+{
+	struct dist_why why = {""};
+	int err = engine_dist_bpf.try(&why);
+
+	p->works = !err;
+	text(p, "%s", why.text);
+	if (err == -EPERM && geteuid())
+		fix(p, "sudo statpage doctor");
 }
 
 /* ---- runtime stats ---- */
@@ -363,10 +374,15 @@ static const struct {
 	const char *part, *engine;
 	void (*run)(struct probe *p);
 } probes[] = {
-	{"thread time", "module", probe_thread},   {"thread time", "cpu page", probe_cpu_page},
-	{"thread time", "TSC", probe_tsc},	   {"thread time", "schedstat", probe_schedstat},
-	{"distributions", "module", probe_kstats}, {"runtime stats", "ptrace", probe_run_ptrace},
-	{"runtime stats", "attach", probe_attach}, {"runtime stats", "KVM", probe_kvm},
+	{"thread time", "module", probe_thread},
+	{"thread time", "cpu page", probe_cpu_page},
+	{"thread time", "TSC", probe_tsc},
+	{"thread time", "schedstat", probe_schedstat},
+	{"distributions", "module", probe_kstats},
+	{"distributions", "bpf", probe_dist_bpf},
+	{"runtime stats", "ptrace", probe_run_ptrace},
+	{"runtime stats", "attach", probe_attach},
+	{"runtime stats", "KVM", probe_kvm},
 };
 
 bool probe_run(unsigned int i, struct probe *p)

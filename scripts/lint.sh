@@ -105,10 +105,11 @@ check_tidy()
 	export top
 	make -s build/gen/syscalls_table.h
 	# Where there is no BTF to make it of, what includes it is not looked at.
-	make -s build/gen/run.skel.h 2>/dev/null || without='^lib/engine_bpf\.c$'
+	make -s build/gen/{dist,run,threads}.skel.h 2>/dev/null ||
+		without='^lib/(engine|engine_dist|serve)_bpf\.c$'
 	rules=$(cat .clang-tidy tests/.clang-tidy compile_flags.txt; clang-tidy --version)
 	headers=$(c_files | grep '\.h$' | xargs cat)
-	user_sources | grep -v "$without" | while read -r file; do
+	user_sources | grep -vE "$without" | while read -r file; do
 		stamp=$out/tidy/$(echo "$rules$headers$(cat "$file")" | sha256sum | cut -c 1-32)
 		[ -e "$stamp" ] || echo "$file $stamp"
 	done | xargs -r -P "$jobs" -L 1 bash -c '

@@ -45,6 +45,19 @@ add_ko()
 	strip --strip-debug "$dir/ko/$1.ko"
 }
 
+# The same with BTF, which the headers of Debian 12 do not let kbuild make.
+add_btf()
+{
+	local ko
+
+	ko=$(find "$VM_KO" -name "$1.ko" | head -n 1)
+	[ -n "$ko" ] || die "no module $1.ko was built"
+	cp "$ko" "$dir/ko/$1_btf.ko"
+	readelf -SW "$ko" | grep -qF ' .BTF ' || pahole -J --btf_base "$VM_KERNEL" "$dir/ko/$1_btf.ko" ||
+		die "pahole makes no BTF of $1.ko"
+	strip --strip-debug "$dir/ko/$1_btf.ko"
+}
+
 # A module of the kernel and all it depends on, unpacked (busybox cannot), and the line of
 # modules.dep that says so. Nothing to do for one that is built in.
 add_mod()
@@ -101,9 +114,10 @@ nogroup:x:65534:" >"$dir/etc/group"
 			ko=*) add_ko "${need#ko=}" ;;
 			with=*/*) add_file "$top/${need#with=}" /t ;;
 			with=*) add_ko "${need#with=}" ;;
+			btf=*) add_btf "${need#btf=}" ;;
 			mod=*) add_mod "${need#mod=}" ;;
 			vm=* | named) ;;
-			*) die "vm-inner.sh: $name needs '$need', expected ko=, with=, mod=, vm= or named" ;;
+			*) die "vm-inner.sh: $name needs '$need', expected ko=, with=, btf=, mod=, vm= or named" ;;
 			esac
 		done
 	done

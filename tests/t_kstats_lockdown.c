@@ -22,9 +22,12 @@ int main(void)
 		CHECK(put(KSTATS_DIR "/l", "reset") == -EPERM, "reset");
 	}
 	TEST("lockdown: statpage shows, and tells in one line what cannot be done") {
-		static const char *const no[] = {"trace vfs_read", "trace vfs_read --for 1s",
-						 "untrace l",	   "reset l",
-						 "start l",	   "stop l"};
+		static const char *const no[] = {"trace vfs_read --engine kmod",
+						 "trace vfs_read --engine kmod --for 1s",
+						 "untrace l",
+						 "reset l",
+						 "start l",
+						 "stop l"};
 
 		CHECK(!sh("statpage ls") && strstr(out, "kstats_demo_inner..return"), "%s", out);
 		CHECK(!sh("statpage show l") && strstr(out, " 1.000000\n"), "%s", out);
@@ -35,6 +38,20 @@ int main(void)
 		}
 		METRIC("l", &m);
 		CHECK(m.count == 3, "%s", m.head);
+	}
+	TEST("lockdown: the engine bpf is taken by itself, and said to be") {
+		if (sh("statpage trace --engine bpf vfs_open --for 1ms")) {
+			CHECK(strstr(out, "built without it"), "%s", out);
+			break;
+		}
+		CHECK(!sh("statpage trace vfs_open"), "%s", out);
+		CHECK(strstr(out, "locked down") && strstr(out, "; using the engine bpf\n") &&
+			      strchr(out, '\n')[1] == '\0',
+		      "%s", out);
+		CHECK(!sh("statpage ls") && strstr(out, "vfs_open..return") &&
+			      strstr(out, "kstats_demo_inner..return"),
+		      "%s", out);
+		CHECK(!sh("statpage untrace vfs_open"), "%s", out);
 	}
 	return t_done("t_kstats_lockdown");
 }

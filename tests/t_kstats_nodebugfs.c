@@ -24,10 +24,17 @@ int main(void)
 		CHECK(!ret, "insmod: %s", strerror(-ret));
 		CHECK(!module("kstats_off", false), "rmmod");
 	}
-	TEST("debugfs=off: statpage says so in one line") {
-		CHECK(sh("statpage ls") == 1, "status");
+	TEST("debugfs=off: statpage says so in one line, and the engine bpf does without") {
+		CHECK(sh("statpage trace --engine kmod vfs_read") == 1, "status");
 		CHECK(strstr(out, "debugfs") && strchr(out, '\n')[1] == '\0', "%s", out);
-		CHECK(sh("statpage trace vfs_read") == 1 && strstr(out, "debugfs"), "%s", out);
+		if (sh("statpage ls")) {
+			CHECK(strstr(out, "debugfs") && strstr(out, "built without it"), "%s", out);
+			break;
+		}
+		CHECK(!sh("statpage trace vfs_open") && !*out, "%s", out);
+		CHECK(!sh("statpage ls") && strstr(out, "vfs_open..return") && strstr(out, "(bpf)"),
+		      "%s", out);
+		CHECK(!sh("statpage untrace vfs_open"), "%s", out);
 	}
 	return t_done("t_kstats_nodebugfs");
 }

@@ -118,11 +118,15 @@ static void t_absent(void)
 		one_line("statpage trace vfs_read", "debugfs must be mounted");
 		CHECK(!sh("mount -t debugfs debugfs /sys/kernel/debug"), "%s", out);
 	}
-	TEST("the module is not loaded: one line, and it says what to load") {
+	TEST("the module is not loaded: one line, and it says what to load, unless the engine bpf is there") {
 		CHECK(!module("kstats_demo", false) && UNTIL(!module("kstats", false)), "rmmod");
-		one_line("statpage ls", "modprobe kstats");
-		one_line("statpage trace vfs_read --for 1s", "modprobe kstats");
-		one_line("statpage untrace x", "modprobe kstats");
+		one_line("statpage trace vfs_read --engine kmod --for 1s", "modprobe kstats");
+		if (sh("statpage ls") || strcmp(out, "nothing is traced\n")) {
+			one_line("statpage ls", "modprobe kstats");
+			one_line("statpage untrace x", "modprobe kstats");
+		} else {
+			one_line("statpage untrace x", "x: no such node");
+		}
 		CHECK(!module("kstats", true) && !module("kstats_demo", true), "insmod");
 	}
 }

@@ -8,6 +8,7 @@
 # One line a test: the program (tests/NAME.c, or a script tests/NAME.sh or tests/red/NAME.sh), then
 #   ko=NAME    our module: loaded before the test, its filesystem mounted, and unloaded after it
 #   with=NAME  our module, or a file of ours by its path: there, as /ko/NAME.ko or /t/FILE
+#   btf=NAME   our module with BTF, as /ko/NAME_btf.ko
 #   mod=NAME   a module of the kernel: `modprobe NAME` finds it, and what it depends on
 #   vm=NAME    a boot of its own kind, see variant() in vm.sh
 #   named      runs only when it is asked for by name
@@ -48,6 +49,7 @@ t_kstats_errors ko=kstats ko=kstats_demo with=kstats_api
 t_kstats_direct ko=kstats ko=kstats_demo
 t_kstats_tools ko=kstats ko=kstats_demo with=tools/statpage
 t_kstats_nodebugfs with=kstats with=kstats_off vm=no-debugfs with=tools/statpage
+t_dist_bpf vm=plain ko=kstats btf=kstats_demo with=tools/statpage
 t_kstats_clock ko=kstats ko=kstats_demo with=csf_tsc vm=last with=tools/statpage
 t_kstats_lockdown ko=kstats ko=kstats_demo vm=last with=tools/statpage
 demo       named ko=coarse_stat_fs with=tools/csfcat with=build/eventloop

@@ -10,21 +10,26 @@
 static const char usage[] =
 	"ls\n"
 	"\n"
-	"List the traced nodes: what each measures, by which mechanism, its ledger, and why the mechanism is\n"
-	"not the usual one. A function that is traced via direct is held: BPF fentry programs and live patches\n"
+	"List the traced nodes of all engines: what each measures, by which mechanism, its ledger, and why the\n"
+	"mechanism is not the usual one. A function that is traced via direct is held: BPF fentry programs and live patches\n"
 	"on it get EBUSY until untrace.\n";
+
+struct listing {
+	const struct dist_engine *engine;
+	unsigned int nr;
+};
 
 static int show(const struct dist_node *n, void *data)
 {
-	unsigned int *nr = data;
+	struct listing *l = data;
 
 	if (!n->name[0]) {
 		printf("(%s)\n", n->note);
 		return 0;
 	}
-	(*nr)++;
-	printf("%-24s %s..%s by %s via %s%s, %s: ", n->name, n->start, n->end, n->by, n->via,
-	       n->gap ? " with gap" : "", n->state);
+	l->nr++;
+	printf("%-24s %s..%s by %s via %s (%s)%s, %s: ", n->name, n->start, n->end, n->by, n->via,
+	       l->engine->name, n->gap ? " with gap" : "", n->state);
 	fmt_dist_ledger(stdout, &n->ledger);
 	if (n->note[0])
 		printf(" [%s]", n->note);
@@ -35,9 +40,9 @@ static int show(const struct dist_node *n, void *data)
 int cmd_ls(int argc, char **argv)
 {
 	static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {0}};
-	const struct dist_engine *e;
+	const struct dist_engine *const *engines;
+	struct listing l = {NULL, 0};
 	struct dist_why why;
-	unsigned int nr = 0;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -48,12 +53,15 @@ int cmd_ls(int argc, char **argv)
 	}
 	if (optind != argc)
 		return cmd_usage("ls takes no argument, not '%s'", argv[optind]);
-	e = dist_engine();
-	if (!e)
+	engines = dist_engines();
+	if (!engines)
 		return CMD_FAILED;
-	if (e->list(show, &nr, &why))
-		return cmd_err("%s", why.text);
-	if (!nr)
+	for (; *engines; engines++) {
+		l.engine = *engines;
+		if (l.engine->list(show, &l, &why))
+			return cmd_err("%s", why.text);
+	}
+	if (!l.nr)
 		puts("nothing is traced");
 	return 0;
 }

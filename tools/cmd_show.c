@@ -40,7 +40,7 @@ int cmd_show(int argc, char **argv)
 	uint64_t interval_ns = 0;
 	double count = 0;
 	struct dist_view view = {.cpu = -1};
-	const struct dist_engine *e;
+	const struct dist_engine *const *engines;
 	int c, ret = 0;
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
@@ -85,13 +85,13 @@ int cmd_show(int argc, char **argv)
 		return cmd_usage("--interval and --count go with --heatmap");
 	if (view.as == DIST_HEATMAP && optind != argc - 1)
 		return cmd_usage("--heatmap takes one metric");
-	e = dist_engine();
-	if (!e)
+	engines = dist_engines();
+	if (!engines)
 		return CMD_FAILED;
 	if (view.as == DIST_HEATMAP)
-		return dist_heatmap(e, argv[optind], view.cpu,
+		return dist_heatmap(dist_engine_of(engines, argv[optind]), argv[optind], view.cpu,
 				    interval_ns ? interval_ns : 1000000000u, (unsigned int)count);
 	for (; optind < argc; optind++)
-		ret |= dist_show(e, argv[optind], &view);
+		ret |= dist_show(dist_engine_of(engines, argv[optind]), argv[optind], &view);
 	return ret;
 }

@@ -25,7 +25,11 @@ static const char usage[] =
 	"  --for TIME      record for 10s, 500ms, 2m, print, and remove the node, on ^C too; no GAP-S\n"
 	"  --by-cpu        pair X and Y on the CPU instead of in the task\n"
 	"  --no-gap        no GAP-S metric of the time between calls\n"
-	"  --via HOW       direct, kretprobe, fprobe, kprobe, ftrace, tracepoint; default: the cheapest\n"
+	"  --via HOW       direct, kretprobe, fprobe, kprobe, ftrace, tracepoint, or with the engine bpf\n"
+	"                  fentry, kretprobe, kprobe, tracepoint; default: the cheapest\n"
+	"  --engine E      kmod, bpf\n"
+	"                  the module kstats, or programs in the kernel that need no module; default: kmod\n"
+	"                  where it is loaded, else bpf\n"
 	"  --pid P         calls of process P only\n"
 	"  --comm C        calls of tasks called C only\n"
 	"  --only-cpu N    calls that end on CPU N only\n"
@@ -38,6 +42,7 @@ struct request {
 	struct dist_view view;
 	double seconds; /* 0: until untrace */
 	unsigned int max;
+	const char *engine;
 	char start[256], end[256], name[64];
 };
 
@@ -137,6 +142,32 @@ static void wait_for(const struct dist_engine *e, const struct request *r)
 		fputs("\r\033[K", stderr);
 }
 
+/* A name is of one engine; each looks after its own. */
+static int trace(const struct dist_engine *e, const struct dist_spec *spec, struct dist_why *why)
+{
+	const struct dist_engine *other = dist_engine_other(e);
+	char gap[80];
+
+	snprintf(gap, sizeof(gap), KSTATS_GAP_PREFIX "%.64s", spec->name);
+	if (other && (other->has(spec->name) || (spec->gap && other->has(gap))))
+		return dist_fail(why, -EEXIST, "name %s is taken, by the engine %s", spec->name,
+				 other->name);
+	return e->trace(spec, why);
+}
+
+/* Where the preferred engine can change nothing, the other one may do. */
+static int trace_any(const struct dist_engine **e, const struct request *r, struct dist_why *why)
+{
+	const struct dist_engine *other = r->engine ? NULL : dist_engine_other(*e);
+	int err = trace(*e, &r->spec, why);
+
+	if (err != -EROFS || !other)
+		return err;
+	cmd_err("%s; using the engine %s", why->text, other->name);
+	*e = other;
+	return trace(other, &r->spec, why);
+}
+
 static int trace_one(const struct dist_engine *e, struct request *r)
 {
 	struct dist_why why;
@@ -147,7 +178,7 @@ static int trace_one(const struct dist_engine *e, struct request *r)
 		signal(SIGINT, on_signal);
 		signal(SIGTERM, on_signal);
 	}
-	if (e->trace(&r->spec, &why))
+	if (trace_any(&e, r, &why))
 		return cmd_err("%s", why.text);
 	if (!r->seconds)
 		return 0;
@@ -181,7 +212,7 @@ static int trace_pattern(const struct dist_engine *e, struct request *r, const c
 	for (i = 0; i < nr; i++) {
 		r->spec.name = names[i] + strspn(names[i], "_");
 		r->spec.start = names[i];
-		if (e->trace(&r->spec, &why))
+		if (trace_any(&e, r, &why))
 			cmd_err("skipped: %s", why.text);
 		else
 			done++;
@@ -206,6 +237,7 @@ enum {
 	OPT_BY_CPU,
 	OPT_NO_GAP,
 	OPT_VIA,
+	OPT_ENGINE,
 	OPT_PID,
 	OPT_COMM,
 	OPT_ONLY_CPU,
@@ -224,6 +256,7 @@ static const struct option options[] = {
 	{"by-cpu", no_argument, NULL, OPT_BY_CPU},
 	{"no-gap", no_argument, NULL, OPT_NO_GAP},
 	{"via", required_argument, NULL, OPT_VIA},
+	{"engine", required_argument, NULL, OPT_ENGINE},
 	{"pid", required_argument, NULL, OPT_PID},
 	{"comm", required_argument, NULL, OPT_COMM},
 	{"only-cpu", required_argument, NULL, OPT_ONLY_CPU},
@@ -288,6 +321,9 @@ static int option(int c, struct request *r)
 	case OPT_VIA:
 		r->spec.via = optarg;
 		return 0;
+	case OPT_ENGINE:
+		r->engine = optarg;
+		return 0;
 	case OPT_COMM:
 		r->spec.comm = optarg;
 		return 0;
@@ -327,7 +363,7 @@ int cmd_trace(int argc, char **argv)
 	if (strpbrk(what, "*?[") && (r.spec.name || r.seconds))
 		return cmd_usage("--name and --for are for one function, not for the pattern '%s'",
 				 what);
-	e = dist_engine();
+	e = dist_engine(r.engine);
 	if (!e)
 		return CMD_FAILED;
 	if (strpbrk(what, "*?["))

@@ -15,14 +15,69 @@
 #include "tools/cmd.h"
 #include "tools/dist_view.h"
 
-const struct dist_engine *dist_engine(void)
+static const struct dist_engine *const all_engines[] = {&engine_kmod, &engine_dist_bpf};
+#define NR_ENGINES (sizeof(all_engines) / sizeof(all_engines[0]))
+
+/* One that is there and cannot be used is told, as nobody wants its nodes to be overlooked. */
+const struct dist_engine *const *dist_engines(void)
+{
+	static const struct dist_engine *usable[NR_ENGINES + 1];
+	struct dist_why why[NR_ENGINES];
+	size_t nr = 0;
+	int err;
+
+	for (size_t i = 0; i < NR_ENGINES; i++) {
+		err = all_engines[i]->probe(&why[i]);
+		if (!err)
+			usable[nr++] = all_engines[i];
+		if (!err || err == -ENODEV || nr)
+			continue;
+		cmd_err("%s", why[i].text);
+		return NULL;
+	}
+	if (!nr) {
+		cmd_err("%s; or: %s", why[0].text, why[1].text);
+		return NULL;
+	}
+	return usable;
+}
+
+const struct dist_engine *dist_engine(const char *name)
+{
+	const struct dist_engine *const *engines;
+	struct dist_why why;
+
+	if (!name) {
+		engines = dist_engines();
+		return engines ? engines[0] : NULL;
+	}
+	for (size_t i = 0; i < NR_ENGINES; i++) {
+		if (strcmp(all_engines[i]->name, name))
+			continue;
+		if (!all_engines[i]->probe(&why))
+			return all_engines[i];
+		cmd_err("%s", why.text);
+		return NULL;
+	}
+	cmd_err("--engine %s: there is no such engine; expected kmod or bpf", name);
+	return NULL;
+}
+
+const struct dist_engine *dist_engine_other(const struct dist_engine *e)
 {
 	struct dist_why why;
 
-	if (!engine_kmod.probe(&why))
-		return &engine_kmod;
-	cmd_err("%s", why.text);
-	return NULL;
+	e = all_engines[e == all_engines[0]];
+	return e->probe(&why) ? NULL : e;
+}
+
+const struct dist_engine *dist_engine_of(const struct dist_engine *const *engines,
+					 const char *metric)
+{
+	for (size_t i = 0; engines[i]; i++)
+		if (engines[i]->has(metric))
+			return engines[i];
+	return engines[0];
 }
 
 int dist_view_cpu(const char *text, struct dist_view *view)

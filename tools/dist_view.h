@@ -22,8 +22,18 @@ int dist_view_cpu(const char *text, struct dist_view *view);
 /* How to show; two ways at once are wrong use. Returns 0 or CMD_USAGE after a message. */
 int dist_view_as(int as, struct dist_view *view);
 
-/* The engine to use, or NULL after a message. */
-const struct dist_engine *dist_engine(void);
+/* The engines that can be used here, the preferred one first, then NULL; or NULL after a message. */
+const struct dist_engine *const *dist_engines(void);
+
+/* The one of that name, or for NULL the preferred one; NULL after a message. */
+const struct dist_engine *dist_engine(const char *name);
+
+/* The engine that is not this one, or NULL where that cannot be used. */
+const struct dist_engine *dist_engine_other(const struct dist_engine *e);
+
+/* The one that has the metric, or the preferred one, which can say that there is none. */
+const struct dist_engine *dist_engine_of(const struct dist_engine *const *engines,
+					 const char *metric);
 
 /* Read a metric and print it to stdout. Returns 0 or CMD_FAILED after a message. */
 int dist_show(const struct dist_engine *e, const char *name, const struct dist_view *view);

@@ -3,7 +3,7 @@
 # Completion of statpage and csfcat for bash. Commands and options are asked of the program itself, so
 # they are always those of the version at hand.
 
-# Metrics and nodes that exist; as root, or where debugfs may be read.
+# Metrics and nodes that exist; as root, or where debugfs may be read. Nodes of the engine bpf are folders.
 _statpage_metrics()
 {
 	local f
@@ -11,6 +11,10 @@ _statpage_metrics()
 	for f in /sys/kernel/debug/kstats/*; do
 		f=${f##*/}
 		[[ $f = _* || $f = '*' ]] || echo "$f"
+	done
+	for f in /sys/fs/bpf/statpage/*/begin; do
+		f=${f%/begin} f=${f##*/}
+		[[ $f = '*' ]] || printf '%b\n' "${f//%/\\x}"
 	done
 }
 
@@ -21,7 +25,7 @@ _statpage_values()
 	-f | --format) echo summary json jsonl ;;
 	-t | --to) "$1" "$3" --help 2>/dev/null | sed -n 's/^       \([a-z]*\)  .*/\1/p' ;;
 	--engine) "$1" "$3" --help 2>/dev/null | sed -n 's/^ *--engine E *//p' | tr -d , ;;
-	--via) echo direct kretprobe fprobe kprobe ftrace tracepoint ;;
+	--via) echo direct fentry kretprobe fprobe kprobe ftrace tracepoint ;;
 	--signal) echo USR1 USR2 ;;
 	-p | --pid) (cd /proc && echo [0-9]*) ;;
 	--bits) echo 0 1 2 3 4 5 ;;

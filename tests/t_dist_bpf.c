@@ -1,0 +1,800 @@
+// SPDX-License-Identifier: GPL-2.0
+// This test checks distributions with the engine bpf: what t_kstats_call and t_kstats_pair check of the module,
+// by each mechanism; that nodes outlive the tool and not more than they should; and the messages.
+#include <dirent.h>
+#include <linux/bpf.h>
+
+#include "t_kstats.h"
+
+#define PINS "/sys/fs/bpf/statpage"
+
+/* A metric as `statpage show --json` prints it. */
+struct dist {
+	uint64_t attempted, recorded, missed, filtered, stopped, inside, unpaired, count, sum;
+	uint64_t min_mean, max_mean; /* of the slots with samples */
+	char via[16];
+	const char *text; /* without the slots */
+};
+
+static uint64_t number(const char *text, const char *key)
+{
+	char k[40];
+	const char *p;
+
+	snprintf(k, sizeof(k), "\"%s\":", key);
+	p = strstr(text, k);
+	return p ? strtoull(p + strlen(k), NULL, 10) : 0;
+}
+
+/* Returns false, and has `out` say why, if it cannot be shown. */
+static bool dist(const char *name, struct dist *d)
+{
+	char *slots, *p;
+
+	memset(d, 0, sizeof(*d));
+	d->text = out;
+	if (sh("statpage show --json '%s'", name))
+		return false;
+	slots = strstr(out, ",\"slots\":[");
+	if (!slots)
+		return false;
+	*slots++ = '\0';
+	d->attempted = number(out, "attempted");
+	d->recorded = number(out, "recorded");
+	d->missed = number(out, "missed");
+	d->filtered = number(out, "filtered");
+	d->stopped = number(out, "stopped");
+	d->inside = number(out, "inside");
+	d->unpaired = number(out, "unpaired");
+	d->count = number(out, "count");
+	d->sum = number(out, "sum");
+	d->min_mean = UINT64_MAX;
+	for (p = slots; (p = strstr(p, "\"mean\":")); p += 7) {
+		uint64_t mean = strtoull(p + 7, NULL, 10);
+
+		d->min_mean = mean < d->min_mean ? mean : d->min_mean;
+		d->max_mean = mean > d->max_mean ? mean : d->max_mean;
+	}
+	p = strstr(out, " via ");
+	if (p)
+		sscanf(p, " via %15s", d->via);
+	return true;
+}
+
+#define DIST(name, d) CHECK(dist(name, d), "%s cannot be shown: %s", name, out)
+
+/* What must hold for every metric that is not being recorded into. */
+static void whole(const struct dist *d)
+{
+	CHECK(d->count == d->recorded, "%s", d->text);
+	CHECK(d->attempted == d->recorded + d->missed + d->filtered + d->stopped + d->inside, "%s",
+	      d->text);
+	CHECK(!strstr(d->text, d->missed ? "\"complete\":true" : "\"complete\":false"), "%s",
+	      d->text);
+}
+
+static bool preemptible(void)
+{
+	char mode[80] = "";
+
+	get("/sys/kernel/debug/sched/preempt", mode, sizeof(mode));
+	return strstr(mode, "(full)") || strstr(mode, "(lazy)");
+}
+
+/*
+ * n calls of several tasks. A program that is preempted, as fentry's may be, is not started again on that
+ * CPU meanwhile: what other tasks do there then is missed. It is counted, and there is not much of it.
+ */
+static bool all_of(const struct dist *d, uint64_t n)
+{
+	if (d->attempted != n || d->count + d->missed != n)
+		return false;
+	return preemptible() ? d->count >= n * 3 / 4 : !d->missed && !d->unpaired;
+}
+
+#define TRACE(...)    CHECK(!sh("statpage trace --engine bpf " __VA_ARGS__) && !*out, "%s", out)
+#define UNTRACE(name) CHECK(!sh("statpage untrace '%s'", name) && !*out, "%s", out)
+
+/* The demo with BTF, as a distribution's own modules have it. */
+static int load_demo(void)
+{
+	int fd = open("/ko/kstats_demo_btf.ko", O_RDONLY | O_CLOEXEC);
+	int ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
+
+	close(fd);
+	return ret;
+}
+
+/* A child that calls the demo `times` times, `gap` ms apart; after SIGCONT if first is negative. */
+static pid_t child(const char *what, int n, int times, int cpu, int first, int gap)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	if (cpu >= 0)
+		pin_to(cpu);
+	if (first < 0)
+		raise(SIGSTOP);
+	else
+		sleep_ms(first);
+	for (; times; times--) {
+		if (demo(what, n, 1))
+			_exit(1);
+		if (gap)
+			sleep_ms(gap);
+	}
+	_exit(0);
+}
+
+static void wait_all(void)
+{
+	int status;
+
+	while (wait(&status) > 0)
+		CHECK(!status, "a child failed");
+}
+
+/* Calls of the demo's functions since the last look. */
+static long calls_made(void)
+{
+	demo("calls", 0, 1);
+	return demo_result();
+}
+
+/* n children that stay in kstats_demo_forever, on CPU 0: they are past what makes them wait for the release. */
+static void go_inside(int n)
+{
+	calls_made();
+	for (int i = 0; i < n; i++) {
+		child("forever", 0, 1, 0, 0, 0);
+		CHECK(UNTIL(calls_made()), "child %d is not inside", i);
+	}
+}
+
+static void come_out(void)
+{
+	demo("release", 0, 1);
+	wait_all();
+}
+
+/* ---- calls ---- */
+
+static void t_sleepers(const char *via)
+{
+	uint64_t from = now_ns();
+	struct dist d;
+
+	TEST("%s: 23 calls that sleep 10 ms, by two tasks on one CPU: 23 right samples", via) {
+		TRACE("kstats_demo_sleep --name s --via %s", via);
+		child("sleep", 10, 12, 0, 0, 0);
+		child("sleep", 10, 11, 0, 5, 0);
+		wait_all();
+		/* An end that was missed shows when its task is gone. */
+		CHECK(UNTIL(dist("s", &d) && !d.inside), "%s", d.text);
+		whole(&d);
+		CHECK(!strcmp(d.via, via), "via %s", d.via);
+		CHECK(all_of(&d, 23), "%s", d.text);
+		CHECK(d.min_mean >= 10 * MS && d.max_mean <= now_ns() - from, "%s", d.text);
+		UNTRACE("s");
+	}
+}
+
+static void t_recursion(const char *via)
+{
+	uint64_t from = now_ns();
+	struct dist d;
+
+	TEST("%s: recursion to depth 3, 1 ms a level: 1, 2 and 3 ms", via) {
+		TRACE("kstats_demo_recurse --name r --bits 5 --via %s", via);
+		CHECK(!demo("recurse", 3, 1), "demo");
+		DIST("r", &d);
+		whole(&d);
+		CHECK(d.count == 3 && !d.missed, "%s", d.text);
+		CHECK(d.min_mean >= 1 * MS && d.max_mean >= 3 * MS && d.sum >= 6 * MS, "%s",
+		      d.text);
+		CHECK(d.max_mean <= now_ns() - from, "%s", d.text);
+		UNTRACE("r");
+	}
+	TEST("%s: recursion to depth 12: the 8 inner levels are right, the 4 outer ones are counted",
+	     via) {
+		TRACE("kstats_demo_recurse --name r --bits 5 --via %s", via);
+		CHECK(!demo("recurse", 12, 1), "demo");
+		DIST("r", &d);
+		whole(&d);
+		/* A kretprobe may have had instances for fewer levels than there are. */
+		CHECK(d.attempted == 12 && d.count + d.missed == 12 && d.missed >= 4, "%s", d.text);
+		CHECK(d.min_mean >= 1 * MS, "%s", d.text);
+		if (!strcmp(via, "fentry"))
+			CHECK(d.count == 8 && d.unpaired == 4 && strstr(d.text, "nest 4") &&
+				      d.sum >= 36 * MS,
+			      "%s", d.text);
+		UNTRACE("r");
+	}
+}
+
+static void t_migration(const char *via)
+{
+	uint64_t from = now_ns();
+	struct dist d;
+
+	TEST("%s: a call that migrates: one right sample, where it ended", via) {
+		TRACE("kstats_demo_migrate --name m --via %s", via);
+		child("migrate", 4, 1, -1, 0, 0);
+		wait_all();
+		DIST("m", &d);
+		whole(&d);
+		CHECK(d.count == 1 && d.min_mean >= 4 * MS && d.max_mean <= now_ns() - from, "%s",
+		      d.text);
+		UNTRACE("m");
+	}
+}
+
+static void t_gap(const char *via)
+{
+	uint64_t from = now_ns();
+	struct dist d;
+
+	TEST("%s: 200 calls 1 ms apart on one CPU: 199 gaps of at least 1 ms", via) {
+		TRACE("kstats_demo_inner --name g --via %s", via);
+		child("inner", 1, 200, 0, 0, 1);
+		wait_all();
+		DIST("g", &d);
+		whole(&d);
+		CHECK(d.count == 200, "%s", d.text);
+		DIST("GAP-g", &d);
+		whole(&d);
+		CHECK(d.count == 199 && d.min_mean >= 1 * MS && d.sum <= now_ns() - from, "%s",
+		      d.text);
+		UNTRACE("g");
+		CHECK(!dist("GAP-g", &d) && strstr(out, "no metric GAP-g"), "%s", out);
+	}
+	TEST("%s: gap: of calls that overlap on one CPU only one sees it", via) {
+		TRACE("kstats_demo_forever --name o --via %s", via);
+		go_inside(1);
+		come_out();
+		go_inside(8);
+		come_out();
+		DIST("GAP-o", &d);
+		whole(&d);
+		CHECK(d.count == 1, "%s", d.text);
+		CHECK(UNTIL(dist("o", &d) && !d.inside), "%s", d.text);
+		whole(&d);
+		CHECK(all_of(&d, 9), "%s", d.text);
+		UNTRACE("o");
+	}
+}
+
+static void t_crowd(const char *via, bool all)
+{
+	struct dist d;
+
+	TEST("%s: 100 callers at once: %s", via,
+	     all ? "none is missed" : "what is missed is counted") {
+		TRACE("kstats_demo_sleep --name c --via %s", via);
+		for (int i = 0; i < 100; i++)
+			child("sleep", 300, 1, -1, 0, 0);
+		wait_all();
+		CHECK(UNTIL(dist("c", &d) && !d.inside), "%s", d.text);
+		whole(&d);
+		CHECK(all ? all_of(&d, 100) : d.attempted == 100 && d.missed, "%s", d.text);
+		CHECK(!d.count || d.min_mean >= 300 * MS, "%s", d.text);
+		UNTRACE("c");
+	}
+}
+
+static void t_contexts(const char *via)
+{
+	struct dist d;
+
+	TEST("%s: a function that runs in softirq", via) {
+		TRACE("kstats_demo_softirq_body --name q --via %s", via);
+		CHECK(!demo("softirq", 1, 50), "demo");
+		DIST("q", &d);
+		whole(&d);
+		CHECK(d.count == 50 && !d.missed, "%s", d.text);
+		UNTRACE("q");
+	}
+	TEST("%s: a call that does not return is inside, and comes out in the end", via) {
+		TRACE("kstats_demo_forever --name f --via %s", via);
+		go_inside(1);
+		DIST("f", &d);
+		whole(&d);
+		CHECK(d.attempted == 1 && d.inside == 1 && !d.count, "%s", d.text);
+		CHECK(!sh("statpage reset f"), "%s", out);
+		DIST("f", &d);
+		whole(&d);
+		CHECK(d.inside == 1 && d.attempted == 1, "after reset: %s", d.text);
+		come_out();
+		DIST("f", &d);
+		whole(&d);
+		CHECK(d.count == 1 && !d.inside, "%s", d.text);
+		UNTRACE("f");
+	}
+	TEST("%s: a call that was inside before trace: its end is unpaired", via) {
+		go_inside(1);
+		TRACE("kstats_demo_forever --name f --via %s", via);
+		come_out();
+		DIST("f", &d);
+		whole(&d);
+		CHECK(!d.attempted && !d.count && d.unpaired <= 1, "%s", d.text);
+		UNTRACE("f");
+	}
+}
+
+/* As fast as they can; what the kernel did not tell a program of, it has counted. */
+static void t_hammer(const char *via)
+{
+	const int n = 30000;
+	struct dist d;
+
+	TEST("%s: two CPUs call one function as fast as they can: every call is counted", via) {
+		TRACE("kstats_demo_empty --name h --via %s", via);
+		CHECK(!demo("empty2", n, 1), "demo");
+		DIST("h", &d);
+		whole(&d);
+		CHECK(d.attempted == 2 * n && !d.inside, "%s", d.text);
+		CHECK(d.recorded >= n, "%s", d.text);
+		CHECK(!sh("statpage stop h") && !demo("empty", 1, 7), "%s", out);
+		DIST("h", &d);
+		whole(&d);
+		CHECK(d.stopped == 7 && strstr(d.text, "\"state\":\"stopped\""), "%s", d.text);
+		CHECK(!sh("statpage reset h"), "%s", out);
+		DIST("h", &d);
+		whole(&d);
+		CHECK(!d.count && !d.attempted && !d.stopped, "%s", d.text);
+		CHECK(!sh("statpage start h") && !demo("empty", 1, 10), "%s", out);
+		DIST("h", &d);
+		whole(&d);
+		CHECK(d.count == 10 && d.attempted == 10, "%s", d.text);
+		UNTRACE("h");
+	}
+}
+
+/* Three words are on the stack, which a fentry of some kernels cannot hand on. */
+static void t_stack_args(void)
+{
+	struct dist d;
+
+	TEST("a function with arguments on the stack: timed, and it gets them right") {
+		TRACE("kstats_demo_stack_args --name a");
+		CHECK(!demo("stack_args", 5, 3) && demo_result() == 5 + 240, "%ld", demo_result());
+		DIST("a", &d);
+		whole(&d);
+		CHECK(d.count == 3 && !d.missed, "%s", d.text);
+		CHECK(!sh("statpage ls") &&
+			      (strstr(out, "fentry (bpf)") || strstr(out, "no trampoline for")),
+		      "%s", out);
+		UNTRACE("a");
+	}
+}
+
+static void t_filters(const char *via)
+{
+	struct dist d;
+	pid_t pid;
+
+	TEST("%s: filters: pid, comm and cpu count what they leave out", via) {
+		pid = child("sleep", 5, 4, 0, -1, 0);
+		TRACE("kstats_demo_sleep --name p --pid %d --via %s", pid, via);
+		TRACE("kstats_demo_sleep --name n --comm nobody --via %s", via);
+		TRACE("kstats_demo_sleep --name us --comm t_dist_bpf --via %s", via);
+		demo("sleep", 1, 3);
+		waitpid(pid, NULL, WUNTRACED);
+		kill(pid, SIGCONT);
+		wait_all();
+		DIST("p", &d);
+		whole(&d);
+		CHECK(d.count == 4 && d.filtered == 3 && !d.unpaired, "%s", d.text);
+		DIST("n", &d);
+		whole(&d);
+		CHECK(!d.count && d.filtered == 7 && !d.unpaired, "%s", d.text);
+		DIST("us", &d);
+		whole(&d);
+		CHECK(d.count == 7 && !d.filtered, "%s", d.text);
+		CHECK(!sh("statpage untrace --all"), "%s", out);
+		TRACE("kstats_demo_inner --name u --only-cpu 0 --via %s", via);
+		pin_to(0);
+		demo("inner", 1, 5);
+		DIST("u", &d);
+		whole(&d);
+		CHECK(d.count == 5 && !d.filtered, "%s", d.text);
+		if (sysconf(_SC_NPROCESSORS_ONLN) > 1) {
+			pin_to(1);
+			demo("inner", 1, 5);
+			DIST("u", &d);
+			whole(&d);
+			CHECK(d.count == 5 && d.filtered == 5, "%s", d.text);
+			CHECK(!sh("statpage show --json --cpu 0 u") && number(out, "count") == 5,
+			      "%s", out);
+			CHECK(!sh("statpage show --json --cpu 1 u") && number(out, "count") == 0,
+			      "%s", out);
+		}
+		UNTRACE("u");
+	}
+}
+
+/* The helper that programs look up a task's starts by: each makes calls of it that it is not told of. */
+static void t_own_calls(void)
+{
+	const char *helper = sh("grep -q ' bpf_task_storage_get_recur$' /proc/kallsyms") ?
+				     "bpf_task_storage_get" :
+				     "bpf_task_storage_get_recur";
+	struct dist d;
+
+	TEST("calls that a program makes itself: the kernel's count of them is in the ledger") {
+		TRACE("kstats_demo_inner --name a --no-gap --via fentry");
+		TRACE("%s --name b --no-gap --via fentry", helper);
+		CHECK(!demo("inner", 1, 10), "demo");
+		DIST("b", &d);
+		whole(&d);
+		CHECK(d.recorded >= 10 && d.missed >= d.recorded && strstr(d.text, "instance"),
+		      "%s", d.text);
+		DIST("a", &d);
+		whole(&d);
+		CHECK(d.count == 10 && !d.missed, "%s", d.text);
+		CHECK(!sh("statpage untrace a b"), "%s", out);
+	}
+}
+
+/* ---- from X to Y ---- */
+
+static void t_pairs(const char *via)
+{
+	uint64_t from = now_ns();
+	struct dist d;
+
+	TEST("%s: from the outer function's entry to the inner one's, 2 ms", via) {
+		TRACE("kstats_demo_outer..kstats_demo_inner --name x --via %s", via);
+		CHECK(!demo("outer", 1, 50), "demo");
+		DIST("x", &d);
+		whole(&d);
+		CHECK(!strcmp(d.via, via), "via %s", d.via);
+		CHECK(d.count == 50 && d.min_mean >= 2 * MS && d.sum <= now_ns() - from, "%s",
+		      d.text);
+		CHECK(!demo("inner", 1, 3), "demo");
+		DIST("x", &d);
+		whole(&d);
+		CHECK(d.count == 50 && d.unpaired == 3, "ends without a start: %s", d.text);
+		UNTRACE("x");
+	}
+	TEST("%s: starts without an end: too many of one task, and those of tasks that die", via) {
+		TRACE("kstats_demo_empty..kstats_demo_inner --name n --via %s", via);
+		CHECK(!demo("empty", 1, 8 + 5), "demo");
+		DIST("n", &d);
+		whole(&d);
+		CHECK(strstr(d.text, "nest 5") && d.inside == 8, "%s", d.text);
+		CHECK(!demo("inner", 1, 3), "demo");
+		DIST("n", &d);
+		whole(&d);
+		CHECK(d.count == 3 && d.inside == 5, "%s", d.text);
+		for (int i = 0; i < 20; i++) {
+			child("empty", 1, 2, -1, 0, 0);
+			wait_all();
+		}
+		CHECK(UNTIL(dist("n", &d) && strstr(d.text, "died 40")), "%s", d.text);
+		whole(&d);
+		UNTRACE("n");
+	}
+}
+
+static void t_tracepoints(void)
+{
+	struct dist d;
+	pid_t pid;
+
+	TEST("tracepoints of the kernel, by both kinds of names") {
+		TRACE("__tracepoint_sched_process_exec..__tracepoint_sched_process_exit --name e");
+		TRACE("sched:sched_process_exec..sched:sched_process_exit --name f --comm true");
+		for (int i = 0; i < 5; i++) {
+			pid = fork();
+			if (!pid) {
+				execl("/bin/true", "true", NULL);
+				_exit(1);
+			}
+			waitpid(pid, NULL, 0);
+		}
+		DIST("f", &d);
+		CHECK(d.count == 5 && !strcmp(d.via, "tracepoint"), "%s", d.text);
+		DIST("e", &d);
+		CHECK(d.count >= 5, "%s", d.text);
+		CHECK(!sh("statpage untrace e f"), "%s", out);
+	}
+	TEST("tracepoints of a module, and a function to a tracepoint") {
+		TRACE("kstats_demo:kstats_demo_begin..kstats_demo:kstats_demo_end --name tp");
+		TRACE("kstats_demo_outer..kstats_demo:kstats_demo_end --name ft");
+		CHECK(!demo("outer", 1, 4), "demo");
+		DIST("tp", &d);
+		whole(&d);
+		CHECK(d.count == 4 && d.min_mean >= 2 * MS, "%s", d.text);
+		DIST("GAP-tp", &d);
+		whole(&d);
+		CHECK(d.count <= 3, "%s", d.text);
+		DIST("ft", &d);
+		whole(&d);
+		CHECK(d.count == 4 && d.min_mean >= 2 * MS, "%s", d.text);
+		CHECK(!sh("statpage untrace tp ft"), "%s", out);
+	}
+	TEST("irq:irq_handler_entry..irq:irq_handler_exit, by CPU and in the interrupt's own context") {
+		TRACE("irq:irq_handler_entry..irq:irq_handler_exit --by-cpu --name i");
+		TRACE("irq:irq_handler_entry..irq:irq_handler_exit --name j");
+		/* A serial port sends by interrupts. */
+		CHECK(UNTIL(!put("/dev/ttyS0", ".\n") && dist("i", &d) && d.count >= 3), "%s",
+		      d.text);
+		CHECK(UNTIL(!put("/dev/ttyS0", ".\n") && dist("j", &d) && d.count >= 3), "%s",
+		      d.text);
+		CHECK(!sh("statpage stop i j"), "%s", out);
+		CHECK(!sh("statpage untrace i j"), "%s", out);
+	}
+}
+
+/* ---- both engines, and what is left ---- */
+
+static long bpf_call(int cmd, union bpf_attr *attr)
+{
+	return syscall(SYS_bpf, cmd, attr, sizeof(*attr));
+}
+
+static int ids(int cmd)
+{
+	union bpf_attr attr = {0};
+	int nr = 0;
+
+	while (!bpf_call(cmd, &attr)) {
+		attr.start_id = attr.next_id;
+		nr++;
+	}
+	return nr;
+}
+
+struct objects {
+	int progs, maps, links;
+};
+
+static struct objects objects(void)
+{
+	return (struct objects){ids(BPF_PROG_GET_NEXT_ID), ids(BPF_MAP_GET_NEXT_ID),
+				ids(BPF_LINK_GET_NEXT_ID)};
+}
+
+static bool same(struct objects a, struct objects b)
+{
+	return a.progs == b.progs && a.maps == b.maps && a.links == b.links;
+}
+
+/* Folders of nodes, whole or not. */
+static int folders(void)
+{
+	DIR *dir = opendir(PINS);
+	struct dirent *e;
+	int nr = 0;
+
+	while (dir && (e = readdir(dir)))
+		nr += e->d_name[0] != '.';
+	if (dir)
+		closedir(dir);
+	return nr;
+}
+
+/* How long it takes to trace, in ns. */
+static uint64_t trace_ns(void)
+{
+	uint64_t from = now_ns();
+
+	TRACE("kstats_demo_sleep --name k");
+	from = now_ns() - from;
+	UNTRACE("k");
+	return from;
+}
+
+static void t_both(void)
+{
+	struct dist d;
+
+	TEST("both engines side by side: ls lists both, and every command finds a name's engine") {
+		CHECK(!sh("statpage trace kstats_demo_sleep --name mod"), "%s", out);
+		TRACE("kstats_demo_inner --name a.b%%c");
+		TRACE("vfs_open");
+		CHECK(!sh("statpage ls") && strstr(out, "kstats_demo_sleep..return by task via ") &&
+			      strstr(out, "(kmod) with gap, running") &&
+			      strstr(out, "kstats_demo_inner..return by task via fentry (bpf)"),
+		      "%s", out);
+		demo("inner", 1, 3);
+		demo("sleep", 1, 2);
+		DIST("a.b%c", &d);
+		CHECK(d.count == 3, "%s", d.text);
+		DIST("mod", &d);
+		CHECK(d.count == 2, "%s", d.text);
+		CHECK(sh("statpage trace vfs_read --name a.b%%c") == 1 &&
+			      strstr(out, "name a.b%c is taken, by the engine bpf"),
+		      "%s", out);
+		CHECK(sh("statpage trace vfs_read --name mod --engine bpf") == 1 &&
+			      strstr(out, "name mod is taken, by the engine kmod"),
+		      "%s", out);
+		CHECK(!sh("statpage stop '*'") && !*out, "%s", out);
+		CHECK(!sh("statpage ls | grep -c stopped") && !strcmp(out, "3\n"), "%s", out);
+		CHECK(!sh("statpage untrace --all") && !*out, "%s", out);
+		CHECK(!sh("statpage ls") && !strcmp(out, "nothing is traced\n"), "%s", out);
+		CHECK(!sh("statpage untrace --all") && !*out, "%s", out);
+	}
+	TEST("a function that the module holds goes by kretprobe, with a note") {
+		CHECK(!sh("statpage trace vfs_open --name mod"), "%s", out);
+		TRACE("vfs_open --name n");
+		sh("cat /proc/version");
+		DIST("n", &d);
+		CHECK(!strcmp(d.via, "kretprobe") && d.count, "%s", d.text);
+		CHECK(!sh("statpage ls") && strstr(out, "via kretprobe (bpf)") &&
+			      strstr(out, " [vfs_open: "),
+		      "%s", out);
+		CHECK(!sh("statpage untrace --all"), "%s", out);
+	}
+	TEST("trace --for: records, prints, and removes") {
+		pid_t pid = fork();
+
+		if (!pid) {
+			for (;; sleep_ms(20))
+				demo("inner", 1, 1);
+		}
+		CHECK(!sh("statpage trace --engine bpf kstats_demo_inner --for 1s --quantiles") &&
+			      strstr(out, "p50 "),
+		      "%s", out);
+		CHECK(!sh("statpage ls") && strstr(out, "nothing is traced"), "%s", out);
+		kill(pid, SIGKILL);
+		waitpid(pid, NULL, 0);
+	}
+}
+
+static void t_module(void)
+{
+	struct dist d;
+
+	TEST("the module is not loaded: the engine bpf is taken by itself") {
+		CHECK(UNTIL(!module("kstats_demo", false)) && UNTIL(!module("kstats", false)),
+		      "rmmod");
+		CHECK(!sh("statpage trace vfs_open --name v"), "%s", out);
+		sh("cat /proc/version");
+		DIST("v", &d);
+		CHECK(d.count && !strcmp(d.via, "fentry"), "%s", d.text);
+		CHECK(!sh("statpage untrace v"), "%s", out);
+		CHECK(!module("kstats", true) && !load_demo(), "insmod");
+	}
+}
+
+static void t_kill(struct objects before)
+{
+	uint64_t ns = trace_ns(), at;
+	int made = 0, status;
+	pid_t pid;
+
+	TEST("the tool is killed at 20 points: what is left is whole, or swept away") {
+		for (unsigned int i = 0; i < 20; i++) {
+			pid = fork();
+			if (!pid) {
+				char name[8];
+
+				snprintf(name, sizeof(name), "k%u", i);
+				execlp("statpage", "statpage", "trace", "--engine", "bpf", "--name",
+				       name, "kstats_demo_sleep", NULL);
+				_exit(9);
+			}
+			at = ns * i / 18;
+			nanosleep(&(struct timespec){at / 1000000000, at % 1000000000}, NULL);
+			kill(pid, SIGKILL);
+			waitpid(pid, &status, 0);
+			made += WIFEXITED(status) && !WEXITSTATUS(status);
+		}
+		CHECK(!sh("statpage ls | grep -c '(bpf)'") || !strcmp(out, "0\n"), "%s", out);
+		CHECK(atoi(out) == folders() && atoi(out) >= made, "%d folders, %d made: %s",
+		      folders(), made, out);
+		CHECK(UNTIL(objects().progs == before.progs + 3 * folders()),
+		      "%d programs, %d before, %d nodes", objects().progs, before.progs, folders());
+		CHECK(!sh("statpage untrace --all"), "%s", out);
+		CHECK(!folders() && UNTIL(same(before, objects())), "%d folders", folders());
+	}
+}
+
+/* ---- messages ---- */
+
+static void t_wrong(void)
+{
+	static const struct {
+		const char *command;
+		int status;
+		const char *message;
+	} bad[] = {
+		{"vfs_rea", 1, "near it: vfs_read"},
+		{"do_exit", 1, "never returns"},
+		{"vfs_read --via magic", 1, "via magic, expected"},
+		{"vfs_read --via kprobe", 1, "cannot do"},
+		{"vfs_read --maxactive 9", 1, "maxactive"},
+		{"vfs_read --by-cpu", 1, "needs an end"},
+		{"vfs_read..vfs_read", 1, "both vfs_read"},
+		{"vfs_read --name a/b", 1, "no /"},
+		{"vfs_read --name ...", 1, "dots only"},
+		{"vfs_read --only-cpu 500", 1, "cpu 500, expected 0.."},
+		{"vfs_read --pid 999999", 1, "no such process"},
+		{"vfs_read --comm 1234567890123456", 1, "longer than 15 bytes"},
+		{"sched:no_such..sched:sched_switch", 1, "no tracepoint sched:no_such"},
+		{"sched:sched_switch", 1, "has no return"},
+		{"vfs_read@0xzz", 1, "expected NAME@0xADDRESS"},
+		{"nmi_enter_no_such", 1, "inlined, or absent"},
+		{"exc_page_fault", 1, "exc_page_fault: the function cannot be probed"},
+	};
+
+	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		TEST("wrong: statpage trace --engine bpf %s", bad[i].command) {
+			int status = sh("statpage trace --engine bpf %s", bad[i].command);
+
+			CHECK(status == bad[i].status, "exit status %d", status);
+			CHECK(strstr(out, bad[i].message) && strchr(out, '\n')[1] == '\0', "%s",
+			      out);
+			CHECK(!folders(), "something is left");
+		}
+	}
+	TEST("without privileges, and without BTF: one line") {
+		CHECK(sh("su nobody -c 'statpage trace --engine bpf vfs_read'") == 1 &&
+			      strstr(out, "this needs root") && strchr(out, '\n')[1] == '\0',
+		      "%s", out);
+		CHECK(!sh("mount -t tmpfs none /sys/kernel/btf"), "%s", out);
+		CHECK(sh("statpage trace --engine bpf vfs_read") == 1 &&
+			      strstr(out, "this kernel has no BTF") && strchr(out, '\n')[1] == '\0',
+		      "%s", out);
+		CHECK(!sh("umount /sys/kernel/btf"), "%s", out);
+		CHECK(sh("statpage untrace nothing") == 1 && strstr(out, "no such node"), "%s",
+		      out);
+		CHECK(sh("statpage untrace --all x") == 2 && strstr(out, "--all takes no names"),
+		      "%s", out);
+	}
+}
+
+int main(void)
+{
+	static const char *const calls[] = {"fentry", "kretprobe"};
+	struct objects before = objects();
+	int err;
+
+	if (sh("statpage trace --engine bpf vfs_open --for 1ms") &&
+	    strstr(out, "built without it")) {
+		TEST("all") {
+			SKIP("statpage was built without the engine bpf");
+		}
+		return t_done("t_dist_bpf");
+	}
+	err = load_demo();
+	TEST("the demo is loaded, and has BTF; the first trace mounts the filesystem for pins") {
+		CHECK(!err && !access("/sys/kernel/btf/kstats_demo", F_OK), "errno %d", -err);
+		CHECK(!access(PINS, F_OK) && !folders(), "no " PINS);
+		CHECK(!sh("statpage doctor") &&
+			      strstr(out,
+				     "distributions  bpf        yes  calls are timed by fentry,"),
+		      "%s", out);
+		CHECK(UNTIL(same(before, objects())), "doctor leaves something");
+	}
+	for (unsigned int i = 0; i < 2; i++) {
+		t_sleepers(calls[i]);
+		t_recursion(calls[i]);
+		t_migration(calls[i]);
+		t_gap(calls[i]);
+		t_crowd(calls[i], !i);
+		t_contexts(calls[i]);
+		t_hammer(calls[i]);
+		t_filters(calls[i]);
+	}
+	t_stack_args();
+	if (!preemptible()) /* else others miss calls too, and how many is not known */
+		t_own_calls();
+	t_pairs("fentry");
+	t_pairs("kprobe");
+	t_tracepoints();
+	t_both();
+	t_module();
+	t_kill(before);
+	t_wrong();
+	TEST("nothing is left: no program, map, link, nor pin") {
+		CHECK(!folders() && UNTIL(same(before, objects())), "%d %d %d, before %d %d %d",
+		      objects().progs, objects().maps, objects().links, before.progs, before.maps,
+		      before.links);
+		CHECK(UNTIL(!module("kstats_demo", false)), "rmmod");
+	}
+	return t_done("t_dist_bpf");
+}
