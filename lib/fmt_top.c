@@ -94,7 +94,7 @@ static bool number(double *v, enum top_column c, const struct top_thread *t)
 static void put_rate(char buf[24], double v)
 {
 	static const char unit[] = {'k', 'M', 'G', 'T'};
-	int i = -1;
+	size_t i = 0;
 
 	if (v <= 0) {
 		strcpy(buf, "0");
@@ -104,10 +104,8 @@ static void put_rate(char buf[24], double v)
 		snprintf(buf, 24, "%.*f", v < 9.95 ? 1 : 0, v);
 		return;
 	}
-	while (v >= 999.5 && i < 3) {
+	for (v /= 1000; v >= 999.5 && i < sizeof(unit) - 1; i++)
 		v /= 1000;
-		i++;
-	}
 	snprintf(buf, 24, "%.*f%c", v < 9.95 ? 1 : 0, v, unit[i]);
 }
 

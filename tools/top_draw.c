@@ -34,7 +34,7 @@ void top_draw_init(void)
 		return;
 	start_color();
 	use_default_colors();
-	for (short i = 0; i < TOP_NR_PARTS; i++)
+	for (int i = 0; i < TOP_NR_PARTS; i++)
 		init_pair((short)(i + 1), parts[i].colour, -1);
 	init_pair(PAIR_KEYS, COLOR_BLACK, COLOR_CYAN);
 }
