@@ -54,6 +54,15 @@ struct conv_reader *conv_reader_new(FILE *f);
 bool conv_read(struct conv_reader *r, struct conv_rec *rec);
 /* Lines that were no record of ours, cut short or foreign; errno of a failed read, or 0. */
 uint64_t conv_skipped(const struct conv_reader *r);
+/* The first of them, and the line on which the record handed out began, from 1. */
+uint64_t conv_first_skipped(const struct conv_reader *r);
+uint64_t conv_line(const struct conv_reader *r);
+/*
+ * Objects that are no records go to other: 1, it is the caller's; 0, it is skipped; -errno, reading ends
+ * and conv_read_error() tells it.
+ */
+typedef int conv_other(void *ctx, struct json_object *o, uint64_t line);
+void conv_read_others(struct conv_reader *r, conv_other *other, void *ctx);
 int conv_read_error(const struct conv_reader *r);
 void conv_reader_free(struct conv_reader *r);
 void conv_rec_free(struct conv_rec *rec);

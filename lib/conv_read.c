@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "lib/conv.h"
+#include "lib/json_get.h"
 #include "lib/record.h"
 #include "lib/syscalls.h"
 
@@ -29,7 +30,11 @@ struct conv_reader {
 	struct json_object *value; /* the value being handed out */
 	struct json_object *list;  /* its processes, when they came with it */
 	size_t next;		   /* of list */
-	uint64_t skipped;
+	uint64_t line_nr;	   /* of line, from 1 */
+	uint64_t value_nr;	   /* of the line on which value began */
+	uint64_t skipped, first_skipped;
+	conv_other *other;
+	void *ctx;
 	int err;
 };
 
@@ -63,6 +68,22 @@ uint64_t conv_skipped(const struct conv_reader *r)
 	return r->skipped;
 }
 
+uint64_t conv_first_skipped(const struct conv_reader *r)
+{
+	return r->first_skipped;
+}
+
+uint64_t conv_line(const struct conv_reader *r)
+{
+	return r->value_nr;
+}
+
+void conv_read_others(struct conv_reader *r, conv_other *other, void *ctx)
+{
+	r->other = other;
+	r->ctx = ctx;
+}
+
 int conv_read_error(const struct conv_reader *r)
 {
 	return r->err;
@@ -82,6 +103,7 @@ static bool get_line(struct conv_reader *r)
 		r->err = ferror(r->f) ? errno : 0;
 		return false;
 	}
+	r->line_nr++;
 	while (n && (r->line[n - 1] == '\n' || r->line[n - 1] == '\r' || r->line[n - 1] == ' '))
 		n--;
 	r->line[n] = '\0';
@@ -151,19 +173,36 @@ static void trim_list_line(struct conv_reader *r)
 	r->line[r->len] = '\0';
 }
 
+static void skip(struct conv_reader *r)
+{
+	if (!r->skipped++)
+		r->first_skipped = r->value_nr;
+}
+
+/* What is no record, for the caller; true: it is the caller's, or the caller wants no more. */
+static bool take_other(struct conv_reader *r)
+{
+	int ret = r->value && r->other ? r->other(r->ctx, r->value, r->value_nr) : 0;
+
+	if (ret < 0)
+		r->err = -ret;
+	return ret;
+}
+
 /* The next value of ours into r->value; false at the end of the input. */
 static bool next_value(struct conv_reader *r)
 {
-	while (get_line(r)) {
+	while (!r->err && get_line(r)) {
 		bool opens = ends_with(r, list_key);
 
+		r->value_nr = r->line_nr;
 		if (r->in_list)
 			trim_list_line(r);
 		if (!r->len)
 			continue;
 		if (r->len > MAX_LINE || memchr(r->line, '\0', r->len) ||
 		    r->line[strspn(r->line, " \t")] != '{') {
-			r->skipped++;
+			skip(r);
 			continue;
 		}
 		if (opens) {
@@ -183,32 +222,12 @@ static bool next_value(struct conv_reader *r)
 		r->value = parse(r);
 		if (r->value && is_ours(r->value))
 			return true;
-		r->skipped++;
+		if (!take_other(r))
+			skip(r);
 		json_object_put(r->value);
 		r->value = NULL;
 	}
 	return false;
-}
-
-static const char *str_of(struct json_object *o, const char *key)
-{
-	struct json_object *v;
-
-	return json_object_object_get_ex(o, key, &v) && json_object_is_type(v, json_type_string) ?
-		       json_object_get_string(v) :
-		       NULL;
-}
-
-static uint64_t u64_of(struct json_object *v)
-{
-	return json_object_is_type(v, json_type_int) ? json_object_get_uint64(v) : 0;
-}
-
-static uint64_t num_of(struct json_object *o, const char *key)
-{
-	struct json_object *v;
-
-	return json_object_object_get_ex(o, key, &v) ? u64_of(v) : 0;
 }
 
 /* Room for n elements of size; false: no memory. */
@@ -235,17 +254,17 @@ static void fill_row(struct json_object *o, struct conv_row *w)
 		if (!strcmp(key, "name"))
 			w->name = json_object_get_string(v);
 		else if (!strcmp(key, "nr"))
-			w->nr = (uint32_t)u64_of(v);
+			w->nr = (uint32_t)json_as_u64(v);
 		else if (!strcmp(key, "abi"))
 			w->abi = json_object_get_string(v);
 		else if (!strcmp(key, "category"))
 			w->category = json_object_get_string(v);
 		else if (!strcmp(key, "count"))
-			w->count = u64_of(v);
+			w->count = json_as_u64(v);
 		else if (!strcmp(key, "errors"))
-			w->errors = u64_of(v);
+			w->errors = json_as_u64(v);
 		else if (!strcmp(key, "total_ns"))
-			w->total_ns = u64_of(v);
+			w->total_ns = json_as_u64(v);
 	}
 	w->name = w->name ? w->name : "?";
 	w->abi = w->abi ? w->abi : "";
@@ -274,7 +293,7 @@ static void add_in_flight(struct json_object *o, struct conv_rec *rec)
 	fill_row(o, &w);
 	if (!strcmp(w.name, "exit") || !strcmp(w.name, "exit_group"))
 		return;
-	w.spent_ns = num_of(o, "age_ns");
+	w.spent_ns = json_get_u64(o, "age_ns");
 	while (at < rec->rows + rec->nr_rows && (at->nr != w.nr || strcmp(at->abi, w.abi)))
 		at++;
 	if (at < rec->rows + rec->nr_rows) {
@@ -285,22 +304,11 @@ static void add_in_flight(struct json_object *o, struct conv_rec *rec)
 	rec->rows[rec->nr_rows++] = w;
 }
 
-/* The array of this name; NULL and 0 elements when there is none. */
-static struct json_object *array(struct json_object *o, const char *key, size_t *n)
-{
-	struct json_object *list = NULL;
-
-	*n = 0;
-	if (json_object_object_get_ex(o, key, &list) && json_object_is_type(list, json_type_array))
-		*n = json_object_array_length(list);
-	return list;
-}
-
 static bool fill_rows(struct json_object *o, struct conv_rec *rec)
 {
 	size_t nr_calls, nr_open;
-	struct json_object *calls = array(o, "syscalls", &nr_calls);
-	struct json_object *open = array(o, "in_flight", &nr_open);
+	struct json_object *calls = json_get_array(o, "syscalls", &nr_calls);
+	struct json_object *open = json_get_array(o, "in_flight", &nr_open);
 
 	rec->nr_rows = 0;
 	if (!room((void **)&rec->rows, &rec->cap_rows, nr_calls + nr_open, sizeof(*rec->rows)))
@@ -333,14 +341,14 @@ static bool fill_counters(struct json_object *o, struct conv_rec *rec)
 		return false;
 	json_object_object_foreach(counters, key, v)
 	{
-		rec->counters[rec->nr_counters++] = (struct conv_counter){key, u64_of(v)};
+		rec->counters[rec->nr_counters++] = (struct conv_counter){key, json_as_u64(v)};
 	}
 	return true;
 }
 
 static const char *name_of(struct json_object *o)
 {
-	const char *name = str_of(o, "comm"), *slash;
+	const char *name = json_get_str(o, "comm"), *slash;
 	struct json_object *argv;
 
 	if (name && name[0])
@@ -356,17 +364,17 @@ static const char *name_of(struct json_object *o)
 static bool fill(struct json_object *o, struct conv_rec *rec)
 {
 	struct json_object *final;
-	const char *scope = str_of(o, "scope");
+	const char *scope = json_get_str(o, "scope");
 
 	rec->obj = o;
 	rec->tree = scope && !strcmp(scope, "tree");
-	rec->reason = str_of(o, "reason");
+	rec->reason = json_get_str(o, "reason");
 	rec->reason = rec->reason ? rec->reason : "";
 	rec->final = json_object_object_get_ex(o, "final", &final) &&
 		     json_object_get_boolean(final);
-	rec->pid = (int64_t)num_of(o, "pid");
-	rec->start_ns = num_of(o, "start_ns");
-	rec->time_ns = num_of(o, "time_ns");
+	rec->pid = (int64_t)json_get_u64(o, "pid");
+	rec->start_ns = json_get_u64(o, "start_ns");
+	rec->time_ns = json_get_u64(o, "time_ns");
 	rec->name = name_of(o);
 	return fill_rows(o, rec) && fill_counters(o, rec);
 }
@@ -379,7 +387,7 @@ bool conv_read(struct conv_reader *r, struct conv_rec *rec)
 		if (r->list && r->next < json_object_array_length(r->list)) {
 			o = json_object_array_get_idx(r->list, r->next++);
 			if (!is_ours(o)) {
-				r->skipped++;
+				skip(r);
 				continue;
 			}
 		} else {
