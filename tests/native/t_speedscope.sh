@@ -3,16 +3,13 @@
 # This test checks that the real speedscope opens what `statpage convert` makes of a parallel make, and
 # shows the right process names and totals. Screenshots are left in build/speedscope.
 . "$(dirname "$0")/tap.sh"
+. tests/native/browser.sh
 
-cache=${STATPAGE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/statpage}/npm
 shots=build/speedscope
 
 begin "speedscope and a browser are there"
-# node and npm may have come another way than by packages.
-if scripts/deps.sh browser >"$tmp/log" 2>&1 &&
-	{ command -v npm || scripts/deps.sh npm; } >>"$tmp/log" 2>&1 && mkdir -p "$cache" "$shots" &&
-	npm install --silent --no-audit --no-fund --prefix "$cache" speedscope@1.25.0 \
-		playwright-core@1.65.1 >>"$tmp/log" 2>&1; then
+mkdir -p "$shots"
+if browser_ready speedscope@1.25.0 >"$tmp/log" 2>&1; then
 	have=yes
 else
 	have=
@@ -25,9 +22,8 @@ echo 'int main(void) { return 0; }' >"$tmp/project/main.c"
 printf 'prog: main.o f1.o f2.o f3.o\n\tcc -o $@ $^\n' >"$tmp/project/Makefile"
 "$statpage" run -f jsonl --interval 50ms -o "$tmp/r" -- make -s -j4 -C "$tmp/project"
 for t in speedscope perfetto folded; do "$statpage" convert --to $t "$tmp/r" >"$tmp/make.$t"; done
-[ -z "$have" ] || NODE_PATH=$cache/node_modules timeout -k 5 300 node tests/native/speedscope.js \
-	"$cache/node_modules/speedscope" "$(command -v chromium)" "$shots/shot" "$tmp/make.speedscope" \
-	"$tmp/make.perfetto" "$tmp/make.folded" >"$tmp/seen" 2>"$tmp/err"
+[ -z "$have" ] || look tests/native/speedscope.js "$npm_cache/node_modules/speedscope" \
+	"$(command -v chromium)" "$shots/shot" "$tmp/make.speedscope" "$tmp/make.perfetto" "$tmp/make.folded" >"$tmp/seen" 2>"$tmp/err"
 
 seen()
 {
