@@ -19,7 +19,7 @@ PROGRAMS := tools/statpage tools/csfcat build/eventloop build/libstatpage-vdso.s
 	lint format compdb install install-kmod uninstall help clean
 .DEFAULT_GOAL := all
 
-# Reading JSON is json-c's work; without it, statpage convert says so.
+# Reading JSON is json-c's work; without it, statpage convert and report say so.
 HAVE_JSON_C := $(shell $(CC) -E -include json-c/json.h -x c /dev/null >/dev/null 2>&1 && echo yes)
 ifeq ($(HAVE_JSON_C),yes)
 CONVERT_SRCS := \
@@ -29,8 +29,18 @@ CONVERT_SRCS := \
 	lib/fmt_csv.c \
 	lib/fmt_folded.c \
 	lib/fmt_perfetto.c \
+	lib/fmt_report.c \
+	lib/fmt_report_compare.c \
+	lib/fmt_report_dist.c \
+	lib/fmt_report_run.c \
+	lib/fmt_report_time.c \
 	lib/fmt_speedscope.c \
-	tools/cmd_convert.c
+	lib/report_compare.c \
+	lib/report_dist.c \
+	lib/report_html.c \
+	lib/report_read.c \
+	tools/cmd_convert.c \
+	tools/cmd_report.c
 JSON_C_LIBS := -ljson-c
 else
 CONVERT_SRCS := tools/no_convert.c
@@ -197,6 +207,16 @@ $(BUILD)/pic/%.o: %.c
 
 $(BUILD)/lib/syscalls.o $(BUILD)/pic/lib/syscalls.o: build/gen/syscalls_table.h
 
+# What a page of statpage report has in it as it is: its style and its script.
+build/gen/report_files.h: lib/report/report.css lib/report/report.js
+	@mkdir -p $(@D)
+	for f in $^; do \
+		echo "static const char report_$${f##*.}[] = {"; \
+		od -An -v -tx1 $$f | sed 's/[0-9a-f][0-9a-f]/0x&,/g'; echo "};"; \
+	done >$@.tmp && mv $@.tmp $@
+
+$(BUILD)/lib/fmt_report.o: build/gen/report_files.h
+
 build/gen/vmlinux.h: $(BTF)
 	@mkdir -p $(@D)
 	$(BPFTOOL) btf dump file $(BTF) format c >$@.tmp && mv $@.tmp $@
@@ -245,7 +265,7 @@ $(BUILD)/libstatpage-vdso.so: lib/rts/vdso_count.c $(RTS_SRCS) build/gen/syscall
 
 tools/statpage: $(TOOL_OBJS) $(BUILD)/lib.a
 	$(if $(JSON_C_LIBS),,@echo "make: no json-c headers (Debian: libjson-c-dev):" \
-		"statpage convert is left out" >&2)
+		"statpage convert and report are left out" >&2)
 	$(if $(HTTPD_LIBS),,@echo "make: no libmicrohttpd headers (Debian: libmicrohttpd-dev):" \
 		"statpage export has no --listen" >&2)
 	$(if $(NCURSES_LIBS),,@echo "make: no ncurses (Debian: libncurses-dev):" \

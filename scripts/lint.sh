@@ -103,7 +103,7 @@ check_tidy()
 
 	export -f tidy_one
 	export top
-	make -s build/gen/syscalls_table.h
+	make -s build/gen/syscalls_table.h build/gen/report_files.h
 	# Where there is no BTF to make it of, what includes it is not looked at.
 	make -s build/gen/{dist,run,threads}.skel.h 2>/dev/null ||
 		without='^lib/(engine|engine_dist|serve)_bpf\.c$'

@@ -19,6 +19,7 @@ static const struct command {
 	{"run", cmd_run, "run a command and count its system calls, and those of all it starts"},
 	{"attach", cmd_attach, "the same for a process that runs already"},
 	{"convert", cmd_convert, "records to flame graphs, timelines and tables"},
+	{"report", cmd_report, "records and distributions as one page for a browser"},
 	{"doctor", cmd_doctor, "what works here, and what would help where something does not"},
 	{"top", cmd_top, "where threads' and CPUs' time goes, live"},
 	{"cpu", cmd_cpu, "CPU times of the machine, in the format of /proc/stat"},

@@ -14,6 +14,8 @@ ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -I. -Iinclude -Iinclude/
 	-o build/tests/native/fleet tests/native/fleet.c build/lib.a -lm || exit 1
 ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -pthread -I. -Iinclude \
 	-o build/tests/native/threads tests/native/threads.c || exit 1
+${CC:-cc} -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -I. -Iinclude \
+	-o build/tests/native/dist_json tests/native/dist_json.c build/lib.a -lm || exit 1
 bad=0
 for t in "${@:-tests/native/t_*.sh}"; do
 	for f in $t; do
