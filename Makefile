@@ -15,7 +15,7 @@ MODULES  := kmod/coarse_stat_fs.ko kmod/kstats.ko
 PROGRAMS := tools/statpage tools/csfcat build/eventloop build/libstatpage-vdso.so \
 	    $(if $(filter x86_64-%,$(shell $(CC) -dumpmachine)),build/vmm)
 
-.PHONY: all user kmod unit native bench-run bench-convert bench-fleet bench check debian demo \
+.PHONY: FORCE all user kmod unit native bench-run bench-convert bench-fleet bench check debian demo \
 	lint format compdb install install-kmod uninstall help clean
 .DEFAULT_GOAL := all
 
@@ -289,6 +289,10 @@ kmod: ## build the kernel modules for the kernel whose headers are in KDIR
 		     "install linux-headers-$$(uname -r), or name another kernel's with KDIR=..." >&2; \
 		exit 1; }
 	$(MAKE) -C $(KDIR) M=$(CURDIR)/kmod modules
+
+# What a guest's test runs beside itself.
+$(BUILD)/tests/%: FORCE
+	@$(MAKE) -s -C tests $(abspath $@)
 
 build/gen/syscalls_table.h: scripts/gen_syscalls.sh lib/syscalls.tbl
 	@mkdir -p $(@D)

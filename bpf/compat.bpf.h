@@ -72,4 +72,61 @@ static __always_inline __u32 compat_interrupt(void)
 #define COMPAT_RETURN_POPS 0
 #endif
 
+/*
+ * Why a guest was left. kvm_intel and kvm_amd are modules, mostly: their types are in no vmlinux.h, and
+ * each has its own struct around the kvm_vcpu, which comes first in it.
+ */
+#define COMPAT_ISA_VMX 1
+#define COMPAT_ISA_SVM 2
+
+union vmx_exit_reason___compat {
+	__u32 full;
+} __attribute__((preserve_access_index));
+
+/* From 6.16 on the reason is in a struct that virtual CPUs of TDX have, too. */
+struct vcpu_vt___compat {
+	union vmx_exit_reason___compat exit_reason;
+} __attribute__((preserve_access_index));
+
+struct vcpu_vmx___compat {
+	struct vcpu_vt___compat vt;
+	union vmx_exit_reason___compat exit_reason;
+} __attribute__((preserve_access_index));
+
+struct vmcb_control_area___compat {
+	__u32 exit_code; /* wider in some kernels: little endian, so this is its lower half */
+} __attribute__((preserve_access_index));
+
+struct vmcb___compat {
+	struct vmcb_control_area___compat control;
+} __attribute__((preserve_access_index));
+
+struct vcpu_svm___compat {
+	struct vmcb___compat *vmcb;
+} __attribute__((preserve_access_index));
+
+/* Of a virtual CPU that was just left; false where there is no such thing, or it is not known. */
+static __always_inline bool compat_exit_reason(void *vcpu, __u32 isa, __u32 *reason)
+{
+	struct vcpu_vmx___compat *vmx = vcpu;
+	struct vcpu_svm___compat *svm = vcpu;
+	struct vmcb___compat *vmcb = NULL;
+
+	if (isa == COMPAT_ISA_SVM && bpf_core_field_exists(svm->vmcb) &&
+	    bpf_core_field_exists(vmcb->control.exit_code))
+		return !bpf_core_read(&vmcb, sizeof(vmcb), &svm->vmcb) &&
+		       !bpf_core_read(reason, sizeof(*reason), &vmcb->control.exit_code);
+	if (isa != COMPAT_ISA_VMX)
+		return false;
+	if (bpf_core_field_exists(vmx->vt.exit_reason)) {
+		if (bpf_core_read(reason, sizeof(*reason), &vmx->vt.exit_reason.full))
+			return false;
+	} else if (!bpf_core_field_exists(vmx->exit_reason) ||
+		   bpf_core_read(reason, sizeof(*reason), &vmx->exit_reason.full)) {
+		return false;
+	}
+	*reason &= 0xffff; /* flags are above */
+	return true;
+}
+
 #endif /* STATPAGE_COMPAT_BPF_H */

@@ -13,6 +13,16 @@
 #define SIGNAL_GROUP_EXIT 4
 #define PF_EXITING	  4
 #define MAX_ERRNO	  4095
+#define EINTR		  4
+#define EAGAIN		  11
+
+/* Of linux/kvm.h: the part that matters here never changes. */
+#define KVM_RUN			 0xae80
+#define KVM_INTERRUPT		 0x4004ae86
+#define KVM_SET_VCPU_EVENTS	 0x4040aea0
+#define KVM_EXIT_UNKNOWN	 0
+#define KVM_EXIT_IRQ_WINDOW_OPEN 7
+#define KVM_EXIT_INTR		 10
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
 
@@ -36,8 +46,8 @@ struct {
 	__uint(max_entries, 8 << 20);
 } events SEC(".maps");
 
-const volatile __u32 exec_nr, execveat_nr; /* of the watcher's ABI */
-const volatile __u64 wake_bytes;	   /* wake the watcher when this much is to be read */
+const volatile __u32 exec_nr, execveat_nr, ioctl_nr; /* of the watcher's ABI */
+const volatile __u64 wake_bytes; /* wake the watcher when this much is to be read */
 
 __u32 last_life = 1; /* the first is the root's */
 __u32 watcher_level; /* of the watcher's pid namespace */
@@ -46,8 +56,11 @@ __u64 lost_forks;    /* children that could not be marked */
 
 static struct run_row empty_row;
 
+/* Of most tasks it takes one load to see that they have no mark: they have no storage at all. */
 static __always_inline struct run_task *mark_of(struct task_struct *task)
 {
+	if (!task->bpf_storage)
+		return NULL;
 	return bpf_task_storage_get(&tasks, task, 0, 0);
 }
 
@@ -138,35 +151,6 @@ static __always_inline __u8 abi_of(struct task_struct *task, __u32 nr)
 	return (nr & X32_BIT) && nr != (__u32)-1 ? RUN_X32 : RUN_X86_64;
 }
 
-SEC("tp_btf/sys_enter")
-int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
-{
-	struct task_struct *task = bpf_get_current_task_btf();
-	struct run_task *t = mark_of(task);
-
-	if (!t)
-		return 0;
-	t->nr = id;
-	t->abi = abi_of(task, t->nr);
-	if (t->abi == RUN_X32)
-		t->nr &= ~X32_BIT;
-	if (t->special == RUN_CALIBRATES) {
-		watcher_level = BPF_CORE_READ(task, thread_pid, level);
-		t->special = RUN_PLAIN;
-	} else if (t->special == RUN_ARMED) {
-		if (t->nr != exec_nr && t->nr != execveat_nr)
-			return 0;
-		t->special = RUN_PLAIN;
-	}
-	if (t->in_call)
-		t->no_exit++;
-	t->in_call = 1;
-	t->attempted++;
-	t->waiting_ns = 0;
-	t->enter_ns = bpf_ktime_get_ns();
-	return 0;
-}
-
 /* A row that the watcher knows of; NULL: there is no room. */
 static __always_inline struct run_row *row_new(struct run_key *key)
 {
@@ -185,6 +169,82 @@ static __always_inline struct run_row *row_new(struct run_key *key)
 	return bpf_map_lookup_elem(&rows, key);
 }
 
+static __always_inline struct run_row *row_of(struct run_task *t, __u16 abi, __u32 nr)
+{
+	struct run_key key = {
+		.life = t->life,
+		.nr = nr,
+		.abi = abi,
+		.cpu = bpf_get_smp_processor_id(),
+	};
+	struct run_row *row = bpf_map_lookup_elem(&rows, &key);
+
+	return row ? row : row_new(&key);
+}
+
+/* The guest came back for an interrupt that can be put in now. If it is run again without, that was for
+ * nothing.
+ */
+static __always_inline void window_call(struct run_task *t, struct pt_regs *regs)
+{
+	__u64 request = PT_REGS_PARM2_CORE_SYSCALL(regs);
+	struct run_row *row;
+
+	if (t->nr != ioctl_nr ||
+	    (request != KVM_RUN && request != KVM_INTERRUPT && request != KVM_SET_VCPU_EVENTS))
+		return;
+	t->special = RUN_PLAIN;
+	row = request == KVM_RUN ? row_of(t, RUN_KVM_EXIT, KVM_EXIT_IRQ_WINDOW_OPEN) : NULL;
+	if (row)
+		row->errors++;
+}
+
+/* False: the call does not count. */
+static __always_inline bool special_call(struct run_task *t, struct task_struct *task,
+					 struct pt_regs *regs)
+{
+	switch (t->special) {
+	case RUN_WINDOW:
+		window_call(t, regs);
+		return true;
+	case RUN_ARMED:
+		if (t->nr != exec_nr && t->nr != execveat_nr)
+			return false;
+		/* What it used before is not the program's. */
+		t->on_ns = 0;
+		t->in_since = bpf_ktime_get_ns();
+		break;
+	case RUN_CALIBRATES:
+		watcher_level = BPF_CORE_READ(task, thread_pid, level);
+		break;
+	}
+	t->special = RUN_PLAIN;
+	return true;
+}
+
+SEC("tp_btf/sys_enter")
+int BPF_PROG(sys_enter, struct pt_regs *regs, long id)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct run_task *t = mark_of(task);
+
+	if (!t)
+		return 0;
+	t->nr = id;
+	t->abi = abi_of(task, t->nr);
+	if (t->abi == RUN_X32)
+		t->nr &= ~X32_BIT;
+	if (t->special && !special_call(t, task, regs))
+		return 0;
+	if (t->in_call)
+		t->no_exit++;
+	t->in_call = 1;
+	t->attempted++;
+	t->waiting_ns = 0;
+	t->enter_ns = bpf_ktime_get_ns();
+	return 0;
+}
+
 static __always_inline void count_error(struct run_row *row, __u32 err)
 {
 	row->errors++;
@@ -199,17 +259,9 @@ static __always_inline void count_error(struct run_row *row, __u32 err)
 
 static __always_inline void count_call(struct run_task *t, __u64 ns, long ret)
 {
-	struct run_key key = {
-		.life = t->life,
-		.nr = t->nr,
-		.abi = t->abi,
-		.cpu = bpf_get_smp_processor_id(),
-	};
-	struct run_row *row = bpf_map_lookup_elem(&rows, &key);
+	struct run_row *row = row_of(t, t->abi, t->nr);
 	__u32 slot;
 
-	if (!row)
-		row = row_new(&key);
 	if (!row) {
 		t->table_full++;
 		return;
@@ -231,6 +283,28 @@ static __always_inline void count_call(struct run_task *t, __u64 ns, long ret)
 	if (slot >= RUN_NR_SLOTS)
 		slot = RUN_NR_SLOTS - 1;
 	row->slot[slot]++;
+}
+
+/* A run call has come back: beside its row as a call it has one by the reason. */
+static __always_inline void count_run(struct run_task *t, __u64 ns)
+{
+	__u32 reason = t->run_exit - 1;
+	struct run_row *row = row_of(t, RUN_KVM_EXIT, reason);
+
+	if (row) {
+		row->count++;
+		row->errors += reason == KVM_EXIT_INTR;
+		row->total_ns += ns;
+		row->guest_ns += t->guest_ns;
+		row->halted_ns += t->halted_ns;
+	} else {
+		t->table_full++;
+	}
+	t->run_exit = 0;
+	t->guest_ns = t->halted_ns = 0;
+	t->guest_since = t->exit_since = 0;
+	if (reason == KVM_EXIT_IRQ_WINDOW_OPEN)
+		t->special = RUN_WINDOW;
 }
 
 /* The command line, which the kernel has just written: its pages are there. */
@@ -266,11 +340,13 @@ static __always_inline void tell_args(struct task_struct *task, __u32 life)
 
 static __always_inline void exec_done(struct task_struct *task, struct run_task *t)
 {
-	struct run_event *e = event_new(RUN_EXEC, task, t);
+	struct run_event *e;
 	__u32 life = t->life;
 
 	if (!t->first_exec)
 		life = __sync_fetch_and_add(&last_life, 1) + 1;
+	/* Asked at once: a verifier that is asked later, as 6.1's, takes it for maybe NULL again. */
+	e = event_new(RUN_EXEC, task, t);
 	if (e) {
 		e->other_life = life;
 		e->old_tid = t->tid;
@@ -307,6 +383,8 @@ int BPF_PROG(sys_exit, struct pt_regs *regs, long ret)
 		t->clock_back++;
 	else
 		count_call(t, now - t->enter_ns, ret);
+	if (t->run_exit && now >= t->enter_ns)
+		count_run(t, now - t->enter_ns);
 	/* Only here has the successful execve been counted: with the old program. */
 	if (t->exec_pending)
 		exec_done(task, t);
@@ -343,7 +421,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 	struct run_task *p = mark_of(parent), *c;
 	struct run_event *e;
 
-	if (!p || p->special || !p->life)
+	if (!p || p->special > RUN_WINDOW || !p->life)
 		return 0;
 	c = bpf_task_storage_get(&tasks, child, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
 	if (!c) {
@@ -402,8 +480,8 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 	struct run_task *t = mark_of(task);
 	struct run_event *e;
 
-	if (!t || t->special || task->pid != task->tgid || (t->in_call && t->nr == exec_nr) ||
-	    (t->in_call && t->nr == execveat_nr))
+	if (!t || t->special > RUN_WINDOW || task->pid != task->tgid ||
+	    (t->in_call && t->nr == exec_nr) || (t->in_call && t->nr == execveat_nr))
 		return 0;
 	e = event_new(RUN_COMM, task, t);
 	if (!e)
@@ -413,10 +491,90 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 	return 0;
 }
 
-static __always_inline void tell_thread(struct seq_file *seq, struct run_task *t)
+/* What this thread has done since its guest was left belongs to the reason why. */
+static __always_inline void exit_handled(struct run_task *t, __u64 now)
 {
+	struct run_row *row;
+
+	if (!t->exit_since || !t->exit_isa)
+		return;
+	row = row_of(t, t->exit_isa, t->exit_reason);
+	if (row) {
+		row->count++;
+		row->total_ns += now - t->exit_since;
+	}
+	t->exit_since = 0;
+}
+
+/* Tracepoints of modules, mostly, which have no BTF of their own in vmlinux: so raw ones. */
+SEC("raw_tp/kvm_entry")
+int BPF_PROG(kvm_entry, struct kvm_vcpu *vcpu)
+{
+	struct run_task *t = mark_of(bpf_get_current_task_btf());
+
+	if (!t || !t->in_call)
+		return 0;
+	t->guest_since = bpf_ktime_get_ns();
+	exit_handled(t, t->guest_since);
+	return 0;
+}
+
+SEC("raw_tp/kvm_exit")
+int BPF_PROG(kvm_exit, struct kvm_vcpu *vcpu, __u32 isa)
+{
+	struct run_task *t = mark_of(bpf_get_current_task_btf());
+
+	if (!t || !t->guest_since)
+		return 0;
+	t->exit_since = bpf_ktime_get_ns();
+	t->guest_ns += t->exit_since - t->guest_since;
+	t->guest_since = 0;
+	t->exit_isa = 0;
+	if (compat_exit_reason(vcpu, isa, &t->exit_reason))
+		t->exit_isa = isa == COMPAT_ISA_VMX ? RUN_KVM_VMX : RUN_KVM_SVM;
+	return 0;
+}
+
+/* A virtual CPU had halted, and the kernel waited for it. */
+SEC("raw_tp/kvm_vcpu_wakeup")
+int BPF_PROG(kvm_vcpu_wakeup, __u64 ns)
+{
+	struct run_task *t = mark_of(bpf_get_current_task_btf());
+
+	if (t && t->in_call)
+		t->halted_ns += ns;
+	return 0;
+}
+
+SEC("raw_tp/kvm_userspace_exit")
+int BPF_PROG(kvm_userspace_exit, __u32 reason, int err)
+{
+	struct task_struct *task = bpf_get_current_task_btf();
+	struct run_task *t = mark_of(task);
+	struct pt_regs *regs;
+	struct run_row *row;
+
+	if (!t || !t->in_call)
+		return 0;
+	exit_handled(t, bpf_ktime_get_ns());
+	/* The reason is the one before: the guest was not left for one of its own. */
+	if (err < 0)
+		reason = err == -EINTR || err == -EAGAIN ? KVM_EXIT_INTR : KVM_EXIT_UNKNOWN;
+	t->run_exit = reason + 1;
+	regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	row = row_of(t, RUN_KVM_VCPU, PT_REGS_PARM1_CORE_SYSCALL(regs));
+	if (row)
+		row->count++;
+	return 0;
+}
+
+static __always_inline void tell_thread(struct seq_file *seq, struct task_struct *task,
+					struct run_task *t)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	struct run_thread th = {
 		.enter_ns = t->enter_ns,
+		.request = PT_REGS_PARM2_CORE_SYSCALL(regs),
 		.table_full = t->table_full,
 		.no_exit = t->no_exit,
 		.clock_back = t->clock_back,
@@ -440,7 +598,7 @@ int list_threads(struct bpf_iter__task *ctx)
 		return 0;
 	t = mark_of(task);
 	if (t && !t->dead && t->life && !(task->flags & PF_EXITING))
-		tell_thread(ctx->meta->seq, t);
+		tell_thread(ctx->meta->seq, task, t);
 	return 0;
 }
 
@@ -463,6 +621,6 @@ int adopt_threads(struct bpf_iter__task *ctx)
 	}
 	t->life = leader->life;
 	t->tid = pid_of(task);
-	tell_thread(ctx->meta->seq, t);
+	tell_thread(ctx->meta->seq, task, t);
 	return 0;
 }

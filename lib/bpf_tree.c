@@ -8,6 +8,7 @@
 
 #include "include/uapi/kstats_bucket.h"
 #include "lib/bpf_tree.h"
+#include "lib/kvm_watch.h"
 #include "lib/procfs.h"
 
 _Static_assert(RUN_BITS == CALLS_HIST_BITS, "slots go from one histogram to the other as they are");
@@ -100,8 +101,35 @@ static void add_row(struct calls *c, const struct run_key *key, const struct run
 	calls_add(c, &s);
 }
 
-/* Add the rows of a life to c; the last time they are taken out of the map. */
-static void add_rows(const struct bpf_tree *b, struct life *l, struct calls *c, bool last)
+static void add_kvm_row(struct kvm_watch **w, const struct run_key *key, const struct run_row *row)
+{
+	struct rts_exit_row r = {
+		.reason = key->nr,
+		.count = row->count,
+		.null_count = row->errors,
+		.total_ns = row->total_ns,
+	};
+
+	switch (key->abi) {
+	case RUN_KVM_EXIT:
+		kvm_watch_add_exits(w, &r, row->guest_ns, row->halted_ns);
+		break;
+	case RUN_KVM_VCPU:
+		kvm_watch_add_vcpu(w, (int)key->nr);
+		break;
+	case RUN_KVM_VMX:
+		r.name = kvm_vmx_name(key->nr);
+		kvm_watch_add_hw(w, "vmx", &r);
+		break;
+	case RUN_KVM_SVM:
+		r.name = kvm_svm_name(key->nr);
+		kvm_watch_add_hw(w, "svm", &r);
+		break;
+	}
+}
+
+/* Add the rows of a life to its process; the last time they are taken out of the map. */
+static void add_rows(const struct bpf_tree *b, struct life *l, bool last)
 {
 	bool split = b->tree.engine.split != NULL;
 	struct run_row row;
@@ -110,10 +138,14 @@ static void add_rows(const struct bpf_tree *b, struct life *l, struct calls *c, 
 		if (last ? bpf_map_lookup_and_delete_elem(b->rows, &l->keys[i], &row) :
 			   bpf_map_lookup_elem(b->rows, &l->keys[i], &row))
 			continue;
+		if (!l->proc)
+			continue;
 		if (!split)
 			row.split_count = 0;
-		if (c)
-			add_row(c, &l->keys[i], &row);
+		if (l->keys[i].abi >= RUN_KVM_EXIT)
+			add_kvm_row(&l->proc->kvm, &l->keys[i], &row);
+		else
+			add_row(&l->proc->calls, &l->keys[i], &row);
 	}
 	if (last)
 		l->nr_keys = 0;
@@ -166,7 +198,7 @@ static void end_proc(struct bpf_tree *b, struct life *l)
 {
 	struct proc *p = l->proc;
 
-	add_rows(b, l, &p->calls, true);
+	add_rows(b, l, true);
 	if (p->pid == b->tree.root) {
 		b->root_gone = true;
 		if (b->own_root)
@@ -223,7 +255,7 @@ static void on_exec(struct bpf_tree *b, const struct run_event *e)
 	rename_task(b, p, e);
 	if (e->other_life != e->life) {
 		add_ledger(&p->calls, e);
-		add_rows(b, l, &p->calls, true);
+		add_rows(b, l, true);
 		set_cpu(l, e);
 		tree_next_life(&b->tree, p);
 		take(b, l);
@@ -329,6 +361,7 @@ int bpf_tree_root(struct bpf_tree *b, pid_t pid)
 	if (!l || !tree_add_task(&b->tree, p, pid))
 		return -ENOMEM;
 	b->tree.root = pid;
+	b->tree.root_ppid = p->ppid;
 	b->tree.start_ns = p->start_ns;
 	procfs_comm(pid, p->comm);
 	p->has_page = p->comm_stale = false;
@@ -385,6 +418,7 @@ static void look_at(struct task *k, const struct run_thread *th)
 	k->abi = (enum rts_abi)th->abi;
 	k->nr = th->nr;
 	k->enter_ns = th->enter_ns;
+	k->args[1] = th->request;
 	lost->attempted += k->in_call;
 }
 
@@ -409,7 +443,7 @@ static void add_live(struct bpf_tree *b, struct life *l)
 	l->saved = p->calls;
 	p->calls = (struct calls){0};
 	calls_merge(&p->calls, &l->saved);
-	add_rows(b, l, &p->calls, false);
+	add_rows(b, l, false);
 }
 
 /*
@@ -430,6 +464,8 @@ static void take_back(struct bpf_tree *b, struct life *l)
 	(void)b;
 	calls_free(&l->proc->calls);
 	l->proc->calls = l->saved;
+	kvm_watch_free(l->proc->kvm);
+	l->proc->kvm = NULL;
 }
 
 static void look(struct bpf_tree *b)
@@ -506,7 +542,7 @@ void bpf_tree_drop_own(struct bpf_tree *b)
 
 	if (!l)
 		return;
-	add_rows(b, l, NULL, true);
+	add_rows(b, l, true);
 	life_free(b, l);
 }
 

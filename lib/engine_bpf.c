@@ -35,6 +35,7 @@ struct watch {
 	struct ring_buffer *ring;
 	uint64_t plain_ns; /* CALIBRATE_CALLS calls before anything was attached */
 	uint64_t lost_seen;
+	bool sees_kvm;
 	bool let_go;
 };
 
@@ -74,7 +75,8 @@ static void explain(int err, char *why, size_t len)
 	if (f)
 		fclose(f);
 	procfs_status(getpid(), &st);
-	if (err == EPERM && strstr(text, "[confidentiality]"))
+	/* What may not be called is unknown then: EINVAL. */
+	if ((err == EPERM || err == EINVAL) && strstr(text, "[confidentiality]"))
 		snprintf(why, len, "the kernel is locked down (confidentiality)");
 	else if ((err == EPERM || err == ENOSYS || err == EACCES) && st.seccomp == 2)
 		snprintf(why, len, "a seccomp filter forbids bpf(): %s", strerror(err));
@@ -154,15 +156,41 @@ static int calibrate(void)
 	return 0;
 }
 
+/* Tracepoints of KVM are there when its module is. */
+static bool attach_kvm(void)
+{
+	struct {
+		struct bpf_program *prog;
+		struct bpf_link **link;
+	} of_kvm[] = {
+		{w.bpf->progs.kvm_userspace_exit, &w.bpf->links.kvm_userspace_exit},
+		{w.bpf->progs.kvm_vcpu_wakeup, &w.bpf->links.kvm_vcpu_wakeup},
+		{w.bpf->progs.kvm_entry, &w.bpf->links.kvm_entry},
+		{w.bpf->progs.kvm_exit, &w.bpf->links.kvm_exit},
+	};
+
+	for (size_t i = 0; i < sizeof(of_kvm) / sizeof(of_kvm[0]); i++) {
+		*of_kvm[i].link = bpf_program__attach(of_kvm[i].prog);
+		if (!*of_kvm[i].link)
+			return false;
+	}
+	return true;
+}
+
 static int load(void)
 {
+	struct bpf_program *prog = NULL;
 	int ret;
 
 	w.bpf = run_bpf__open();
 	if (!w.bpf)
 		return -errno;
+	while ((prog = bpf_object__next_program(w.bpf->obj, prog)))
+		if (!strncmp(bpf_program__name(prog), "kvm_", 4))
+			bpf_program__set_autoattach(prog, false);
 	w.bpf->rodata->exec_nr = SYS_execve;
 	w.bpf->rodata->execveat_nr = SYS_execveat;
+	w.bpf->rodata->ioctl_nr = SYS_ioctl;
 	w.bpf->rodata->wake_bytes = WAKE_BYTES;
 	ret = run_bpf__load(w.bpf);
 	if (ret)
@@ -171,6 +199,7 @@ static int load(void)
 	ret = run_bpf__attach(w.bpf);
 	if (ret)
 		return ret;
+	w.sees_kvm = attach_kvm();
 	w.ring = ring_buffer__new(bpf_map__fd(w.bpf->maps.events), on_message, NULL, NULL);
 	if (!w.ring)
 		return -errno;
@@ -340,7 +369,10 @@ static int run(const struct run_opts *o, struct run_sink *sink, struct run_resul
 	w.tree.res = res;
 	t->sink = sink;
 	t->engine.name = engine_bpf.name;
-	t->engine.cannot_see = engine_bpf.cannot_see;
+	t->engine.cannot_see =
+		w.sees_kvm ?
+			"calls that the vDSO or a seccomp filter answers and counters pages are unseen" :
+			engine_bpf.cannot_see;
 	t->engine.split = o->no_split ? NULL : "sched_switch";
 	t->engine.split_absent = o->no_split ? "not asked for" : NULL;
 	t->engine.has_pin = o->pin_cpu >= 0;

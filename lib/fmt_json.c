@@ -173,6 +173,23 @@ static void put_named(struct rts_buf *b, const char *k, const struct rts_named *
 	rts_putc(b, '}');
 }
 
+static void put_hw_exits(struct rts_buf *b, const struct rts_vcpu *v)
+{
+	str(b, "isa", v->isa);
+	open_in(b, "hw_exits", '[');
+	for (size_t i = 0; i < v->nr_hw_rows; i++) {
+		const struct rts_exit_row *e = &v->hw_rows[i];
+
+		next(b);
+		name_or(b, e->name, "exit_", e->reason);
+		num(b, "reason", e->reason);
+		num(b, "count", e->count);
+		num(b, "total_ns", e->total_ns);
+		rts_putc(b, '}');
+	}
+	rts_putc(b, ']');
+}
+
 static void put_vcpu(struct rts_buf *b, const struct rts_vcpu *v)
 {
 	/* total last, numerator clamped: null_exits may still be counting */
@@ -207,6 +224,10 @@ static void put_vcpu(struct rts_buf *b, const struct rts_vcpu *v)
 		rts_putc(b, '}');
 	}
 	rts_putc(b, ']');
+	if (v->has_in_guest)
+		num(b, "in_guest_ns", v->in_guest_ns);
+	if (v->nr_hw_rows)
+		put_hw_exits(b, v);
 	if (v->nr_kvm)
 		put_named(b, "kvm", v->kvm, v->nr_kvm);
 	rts_putc(b, '}');

@@ -70,6 +70,23 @@ static void put_head(struct rts_buf *b, const struct rts_record *r)
 	}
 }
 
+static void put_exits(struct rts_buf *b, const char *prefix, const struct rts_exit_row *rows,
+		      size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		rts_put(b, prefix);
+		if (rows[i].name)
+			put_word(b, rows[i].name);
+		else
+			rts_put_u64(b, rows[i].reason);
+		rts_putc(b, ' ');
+		rts_put_u64(b, rows[i].count);
+		rts_putc(b, ' ');
+		rts_put_fixed(b, rows[i].total_ns / 1000, 3);
+		rts_put(b, " ms\n");
+	}
+}
+
 static void put_vcpu(struct rts_buf *b, const struct rts_vcpu *v)
 {
 	line(b, "vcpu_exits", v->exits);
@@ -82,18 +99,10 @@ static void put_vcpu(struct rts_buf *b, const struct rts_vcpu *v)
 		line_ms(b, "vcpu_guest_run_ms", v->guest_run_ns);
 	else if (v->guest_run_absent)
 		line_str(b, "vcpu_guest_run_absent", v->guest_run_absent);
-	for (size_t i = 0; i < v->nr_rows; i++) {
-		rts_put(b, "vcpu_exit_");
-		if (v->rows[i].name)
-			put_word(b, v->rows[i].name);
-		else
-			rts_put_u64(b, v->rows[i].reason);
-		rts_putc(b, ' ');
-		rts_put_u64(b, v->rows[i].count);
-		rts_putc(b, ' ');
-		rts_put_fixed(b, v->rows[i].total_ns / 1000, 3);
-		rts_put(b, " ms\n");
-	}
+	if (v->has_in_guest)
+		line_ms(b, "vcpu_in_guest_ms", v->in_guest_ns);
+	put_exits(b, "vcpu_exit_", v->rows, v->nr_rows);
+	put_exits(b, "vcpu_hw_", v->hw_rows, v->nr_hw_rows);
 }
 
 static void put_counters(struct rts_buf *b, const struct rts_record *r)

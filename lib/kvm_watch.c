@@ -14,6 +14,7 @@
 #define NR_REASONS 64	/* the last one stands for all beyond */
 #define PAGE	   4096 /* struct kvm_run is smaller; what follows it is of no interest */
 #define UNREADABLE 0xffffffffu
+#define NR_HW	   192 /* reasons of the hardware; the last one stands for what found no place */
 
 /* A descriptor of the program that is a virtual CPU. */
 struct vcpu {
@@ -36,6 +37,12 @@ struct kvm_watch {
 	struct kvm_stats total;			  /* and of the living, when last read */
 	uint64_t halted_before_ns;
 	const char *why_no_stats;
+	/* What the kernel's tracepoints tell, where an engine listens to them. */
+	bool traced;
+	uint64_t in_guest_ns, halted_ns;
+	const char *isa;
+	struct rts_exit_row hw[NR_HW];
+	size_t nr_hw;
 	/* What the last record points to. */
 	struct rts_exit_row shown[NR_REASONS + 1];
 	struct rts_named kvm[KVM_STATS_MAX];
@@ -132,6 +139,15 @@ void kvm_watch_ioctl(struct kvm_watch **w, int fd, uint64_t request)
 	}
 }
 
+static struct rts_exit_row *row_at(struct kvm_watch *w, uint32_t reason)
+{
+	struct rts_exit_row *row = &w->rows[reason < NR_REASONS ? reason : NR_REASONS - 1];
+
+	row->name = kvm_exit_name(reason);
+	row->reason = reason;
+	return row;
+}
+
 static struct rts_exit_row *exit_row(struct kvm_watch *w, const struct vcpu *v, int err)
 {
 	uint32_t reason = v && v->run ? v->run->exit_reason : UNREADABLE;
@@ -140,13 +156,10 @@ static struct rts_exit_row *exit_row(struct kvm_watch *w, const struct vcpu *v, 
 	/* The page still has the reason before: the guest was not left for one of its own. */
 	if (err)
 		reason = err == EINTR || err == EAGAIN ? KVM_EXIT_INTR : KVM_EXIT_UNKNOWN;
-	if (reason == UNREADABLE) {
-		row = &w->rows[NR_REASONS];
-		row->name = "unreadable";
-	} else {
-		row = &w->rows[reason < NR_REASONS ? reason : NR_REASONS - 1];
-		row->name = kvm_exit_name(reason);
-	}
+	if (reason != UNREADABLE)
+		return row_at(w, reason);
+	row = &w->rows[NR_REASONS];
+	row->name = "unreadable";
 	row->reason = reason;
 	return row;
 }
@@ -219,6 +232,80 @@ void kvm_watch_no_stats(struct kvm_watch *w, const char *why)
 		w->why_no_stats = why;
 }
 
+static void add_row(struct rts_exit_row *to, const struct rts_exit_row *from)
+{
+	to->count += from->count;
+	to->null_count += from->null_count;
+	to->total_ns = rts_add(to->total_ns, from->total_ns);
+}
+
+void kvm_watch_add_exits(struct kvm_watch **w, const struct rts_exit_row *row, uint64_t in_guest_ns,
+			 uint64_t halted_ns)
+{
+	if (!*w)
+		*w = calloc(1, sizeof(**w));
+	if (!*w)
+		return;
+	(*w)->traced = true;
+	(*w)->in_guest_ns = rts_add((*w)->in_guest_ns, in_guest_ns);
+	(*w)->halted_ns = rts_add((*w)->halted_ns, halted_ns);
+	(*w)->run_call_ns = rts_add((*w)->run_call_ns, row->total_ns);
+	(*w)->exits += row->count;
+	(*w)->null_exits += row->null_count;
+	add_row(row_at(*w, row->reason), row);
+}
+
+void kvm_watch_add_vcpu(struct kvm_watch **w, int fd)
+{
+	struct vcpu *v;
+
+	if (!*w)
+		*w = calloc(1, sizeof(**w));
+	if (!*w || find(*w, fd))
+		return;
+	v = calloc(1, sizeof(*v));
+	if (!v)
+		return;
+	v->fd = fd;
+	v->stats_fd = -1;
+	v->next = (*w)->vcpus;
+	(*w)->vcpus = v;
+	(*w)->nr_vcpus++;
+}
+
+static struct rts_exit_row *hw_row(struct kvm_watch *w, uint32_t reason, const char *name)
+{
+	size_t i = 0;
+
+	while (i < w->nr_hw && w->hw[i].reason != reason)
+		i++;
+	if (i == NR_HW)
+		return &w->hw[NR_HW - 1];
+	if (i == w->nr_hw) {
+		w->hw[i].reason = reason;
+		w->hw[i].name = name;
+		w->nr_hw++;
+	}
+	return &w->hw[i];
+}
+
+void kvm_watch_add_hw(struct kvm_watch **w, const char *isa, const struct rts_exit_row *row)
+{
+	if (!*w)
+		*w = calloc(1, sizeof(**w));
+	if (!*w)
+		return;
+	(*w)->isa = isa;
+	add_row(hw_row(*w, row->reason, row->name), row);
+}
+
+static int by_reason(const void *a, const void *b)
+{
+	const struct rts_exit_row *x = a, *y = b;
+
+	return (x->reason > y->reason) - (x->reason < y->reason);
+}
+
 void kvm_watch_refresh(struct kvm_watch *w)
 {
 	if (!w)
@@ -260,10 +347,14 @@ void kvm_watch_fold(struct kvm_watch **dst, struct kvm_watch *src)
 			continue;
 		to->name = from->name;
 		to->reason = from->reason;
-		to->count += from->count;
-		to->null_count += from->null_count;
-		to->total_ns = rts_add(to->total_ns, from->total_ns);
+		add_row(to, from);
 	}
+	d->traced |= src->traced;
+	d->in_guest_ns = rts_add(d->in_guest_ns, src->in_guest_ns);
+	d->halted_ns = rts_add(d->halted_ns, src->halted_ns);
+	d->isa = src->isa ? src->isa : d->isa;
+	for (size_t i = 0; i < src->nr_hw; i++)
+		add_row(hw_row(d, src->hw[i].reason, src->hw[i].name), &src->hw[i]);
 	kvm_stats_add(&d->stats, &src->stats);
 	d->total = d->stats;
 	if (!d->why_no_stats)
@@ -292,9 +383,20 @@ bool kvm_watch_record(struct kvm_watch *w, struct rts_vcpu *v)
 		.kvm = w->kvm,
 		.nr_kvm = w->nr_kvm,
 	};
+	qsort(w->hw, w->nr_hw, sizeof(w->hw[0]), by_reason);
+	v->has_in_guest = w->in_guest_ns != 0; /* not every KVM tells its entries */
+	v->in_guest_ns = w->in_guest_ns;
+	v->isa = w->isa;
+	v->hw_rows = w->hw;
+	v->nr_hw_rows = w->nr_hw;
 	/* Of some virtual CPUs only it would be taken for all. */
-	if (w->with_stats && w->with_stats == w->nr_vcpus &&
-	    kvm_stats_halted(&w->total, &v->halted_ns)) {
+	if (w->traced) {
+		v->halted_ns = w->halted_ns < w->run_call_ns ? w->halted_ns : w->run_call_ns;
+		v->has_guest_run = true;
+		v->guest_run_source = "kvm_vcpu_wakeup";
+		v->guest_run_ns = w->run_call_ns - v->halted_ns;
+	} else if (w->with_stats && w->with_stats == w->nr_vcpus &&
+		   kvm_stats_halted(&w->total, &v->halted_ns)) {
 		v->halted_ns -= v->halted_ns > w->halted_before_ns ? w->halted_before_ns :
 								     v->halted_ns;
 		v->has_guest_run = true;

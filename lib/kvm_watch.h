@@ -34,6 +34,17 @@ void kvm_watch_give_stats(struct kvm_watch *w, int fd, int stats_fd, bool attach
 /* Statistics were not asked for: say so in the record. */
 void kvm_watch_no_stats(struct kvm_watch *w, const char *why);
 
+/*
+ * For an engine that has counted in the kernel already. Makes *w, if there is memory.
+ * A run call's reason, with what is said of these calls; and a virtual CPU that ran, which may be named
+ * more than once.
+ */
+void kvm_watch_add_exits(struct kvm_watch **w, const struct rts_exit_row *row, uint64_t in_guest_ns,
+			 uint64_t halted_ns);
+void kvm_watch_add_vcpu(struct kvm_watch **w, int fd);
+/* An exit of the hardware; isa is "vmx" or "svm". */
+void kvm_watch_add_hw(struct kvm_watch **w, const char *isa, const struct rts_exit_row *row);
+
 /* Read the statistics again, while their descriptors work. */
 void kvm_watch_refresh(struct kvm_watch *w);
 /* Add src to *dst and free src. */
@@ -44,5 +55,8 @@ void kvm_watch_free(struct kvm_watch *w);
 
 /* "hlt" for KVM_EXIT_HLT; NULL: not known. */
 const char *kvm_exit_name(uint32_t reason);
+/* The same of Intel's and AMD's hardware. */
+const char *kvm_vmx_name(uint32_t reason);
+const char *kvm_svm_name(uint32_t reason);
 
 #endif /* STATPAGE_KVM_WATCH_H */

@@ -100,7 +100,7 @@ struct rts_vcpu {
 	bool has_guest_run;
 	uint64_t guest_run_ns; /* run_call_ns less halted_ns */
 	uint64_t halted_ns;
-	const char *guest_run_source; /* "kvm-stats", "embedder" */
+	const char *guest_run_source; /* "kvm-stats", "kvm_vcpu_wakeup", "embedder" */
 	const char *guest_run_absent; /* why not, if !has_guest_run */
 	const struct rts_exit_row *rows;
 	size_t nr_rows;
@@ -110,6 +110,12 @@ struct rts_vcpu {
 	uint64_t null_exits, exits;
 	const struct rts_named *kvm; /* KVM's own statistics, summed over virtual CPUs */
 	size_t nr_kvm;
+	bool has_in_guest;
+	uint64_t in_guest_ns; /* of run_call_ns, between each entry into the guest and its exit */
+	/* Every exit of the hardware: those that KVM handled and those it could not. */
+	const char *isa;		    /* "vmx", "svm": whose reasons they are */
+	const struct rts_exit_row *hw_rows; /* total_ns: until the next entry, or the call's end */
+	size_t nr_hw_rows;
 };
 
 /* A slot of the counters page. Unnamed zero slots are not passed on. */
@@ -157,12 +163,12 @@ struct rts_engine {
 struct rts_record {
 	enum rts_reason reason;
 	bool final;
-	bool tree;	   /* the sum over a process tree; pid is its root's */
-	uint64_t seq;	   /* counts a process's records from 0, exec or not */
-	int32_t pid, ppid; /* as the host sees them */
-	int32_t ns_pid;	   /* as the process sees itself; 0: not known */
+	bool tree;	    /* the sum over a process tree; pid is its root's */
+	uint64_t seq;	    /* counts a process's records from 0, exec or not */
+	int32_t pid, ppid;  /* as the host sees them */
+	int32_t ns_pid;	    /* as the process sees itself; 0: not known */
 	const char *comm;  /* the process's name now, may be NULL */
-	uint64_t execs;	   /* execs so far */
+	uint64_t execs;	    /* execs so far */
 	uint64_t start_ns, time_ns;
 	uint64_t realtime_ns; /* CLOCK_REALTIME at time_ns */
 	bool has_cpu;

@@ -36,6 +36,12 @@ vcpu()
 		grep -o "\"$2\":[0-9.]*" | head -n 1 | cut -d: -f2
 }
 
+# Its tracepoints come with the module.
+statpage run --engine bpf -f json -o out -- workload calls 10
+is "$? $(grep -c '"vcpu":' out)" "0 0" "exit status and virtual CPUs"
+is "$(grep -c '"cannot_see":"[^"]*virtual CPU exits' out)" 2 "what the engine says that it cannot see"
+end "without KVM's module the bpf engine sees no virtual CPU, and says so"
+
 modprobe kvm-amd 2>/dev/null || modprobe kvm-intel || exit 1
 both()
 {
@@ -64,6 +70,40 @@ both --kvm-stats -f jsonl -o out -- vmm -i halt:500
 [ "$(vcpu out guest_run_ns)" -lt "$(vcpu out halted_ns)" ] ||
 	is "$(vcpu out guest_run_ns)" "less than halted_ns" "guest_run_ns"
 end "a guest that halts in the kernel is not running"
+
+# What the hardware left the guest for: `hw NAME` is its count
+hw()
+{
+	grep '"scope":"process"' out | grep '"final":true' | grep -o '"hw_exits":\[[^]]*' |
+		grep -o "\"name\":\"$1\",\"reason\":[0-9]*,\"count\":[0-9]*" | cut -d: -f4
+}
+
+both --engine bpf -f jsonl -o out -- vmm io:100 mmio:50
+is "$(vcpu out vcpus)" "$(vcpu in vcpus)" "virtual CPUs"
+is "$(hw ioio)$(hw io_instruction)" "$(reasons out | awk '$1 == "io" { print $2 }')" "exits of the hardware for ports"
+case $(grep -o '"isa":"[a-z]*"' out | sort -u) in
+'"isa":"svm"') [ "$(hw npf)" -ge 50 ] || is "$(hw npf)" "50 or more" "faults of the guest" ;;
+'"isa":"vmx"') [ "$(hw ept_misconfig)" -ge 1 ] || is "$(hw ept_misconfig)" "1 or more" "faults of the guest" ;;
+*) is "$(grep -o '"isa":[^,]*' out)" '"isa":"svm"' "isa" ;;
+esac
+[ "$(vcpu out in_guest_ns)" -lt "$(vcpu out run_call_ns)" ] ||
+	is "$(vcpu out in_guest_ns)" "less than $(vcpu out run_call_ns)" "in_guest_ns"
+is "$(grep -c '"cannot_see":"[^"]*virtual CPU exits' out)" 0 "the engine says that it cannot see them"
+end "bpf: exits by reason are what the host counts itself, with those of the hardware"
+
+both --engine bpf -f jsonl -o out -- vmm -i halt:500
+[ "$(vcpu out halted_ns)" -gt 300000000 ] || is "$(vcpu out halted_ns)" ">300 ms" "halted_ns"
+is $(($(vcpu out guest_run_ns) + $(vcpu out halted_ns))) "$(vcpu out run_call_ns)" "guest_run_ns and halted_ns"
+is "$(grep -c '"guest_run_source":"kvm_vcpu_wakeup"' out)" 2 "source"
+[ "$(hw hlt)" -ge 1 ] || is "$(hw hlt)" "1 or more" "halts of the hardware"
+end "bpf: a guest that halts in the kernel is not running"
+
+both --engine bpf -f jsonl -o out --interval 100ms -- vmm io:100 spin:1500
+grep '"reason":"interval"' out | grep -q '"vcpu":{"vcpus":[12],"exits":[0-9]*,[^}]*"in_flight":[12]' ||
+	is "$(grep '"reason":"interval"' out | grep -o '"vcpu":{[^[]*' | tail -n 1)" "in_flight 1" \
+		"while it runs"
+[ "$(vcpu out in_guest_ns)" -gt 1000000000 ] || is "$(vcpu out in_guest_ns)" "> 1 s" "in_guest_ns"
+end "bpf: a run call that has not come back is in flight, and its guest's time is told"
 
 rm -f out
 statpage run --kvm-stats -f jsonl -o out -- workload filtered vmm io:100 2>err

@@ -36,6 +36,7 @@ t_export   ko=coarse_stat_fs ko=kstats ko=kstats_demo with=tools/statpage
 t_pages    ko=coarse_stat_fs with=tools/statpage
 t_doctor   with=tools/statpage with=coarse_stat_fs with=kstats
 t_run      with=tools/statpage with=build/tests/workload with=build/tests/i386call
+t_run_bpf  with=tools/statpage with=build/tests/workload with=build/tests/i386call with=build/tests/bpf_ids
 t_run_kvm  vm=svm mod=kvm-amd mod=kvm-intel with=tools/statpage with=build/vmm with=build/tests/workload
 t_rts_steps ko=coarse_stat_fs
 t_rts_vmm  vm=svm mod=kvm-amd mod=kvm-intel
@@ -52,6 +53,7 @@ t_kstats_nodebugfs with=kstats with=kstats_off vm=no-debugfs with=tools/statpage
 t_dist_bpf vm=plain ko=kstats btf=kstats_demo with=tools/statpage
 t_kstats_clock ko=kstats ko=kstats_demo with=csf_tsc vm=last with=tools/statpage
 t_kstats_lockdown ko=kstats ko=kstats_demo vm=last with=tools/statpage
+t_run_bpf_lockdown vm=last with=tools/statpage with=build/tests/workload with=build/tests/bpf_ids
 demo       named ko=coarse_stat_fs with=tools/csfcat with=build/eventloop
 red_fail   named
 red_status named

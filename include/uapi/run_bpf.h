@@ -19,9 +19,18 @@
 /* In the order of enum rts_abi. */
 enum run_abi { RUN_X86_64, RUN_I386, RUN_X32, RUN_OTHER };
 
+/* What else a row may count: virtual CPUs. In a key they stand where an ABI does. */
+enum run_kvm {
+	RUN_KVM_EXIT = 4, /* run calls that came back, by KVM_EXIT_* */
+	RUN_KVM_VMX,	  /* exits of the hardware, by its own number of a reason */
+	RUN_KVM_SVM,
+	RUN_KVM_VCPU, /* a virtual CPU that ran, by its descriptor */
+};
+
 /* Why a thread is not counted as others are. */
 enum run_special {
 	RUN_PLAIN,
+	RUN_WINDOW,	/* its guest came back for an interrupt: is there one? */
 	RUN_ARMED,	/* the child that will execute the program: counts from its execve on */
 	RUN_CALIBRATES, /* the watcher itself */
 };
@@ -49,6 +58,13 @@ struct run_task {
 	__u8 adopting;	   /* a leader whose threads are to be marked */
 	__u8 dead;
 	__u8 root; /* the end of this thread is worth a wake-up */
+	/* Of the run call of a virtual CPU that it is in: */
+	__u64 guest_since; /* entered the guest at, or 0 */
+	__u64 exit_since;  /* left it at, or 0 */
+	__u64 guest_ns, halted_ns;
+	__u32 exit_reason; /* the hardware's */
+	__u16 exit_isa;	   /* RUN_KVM_VMX, RUN_KVM_SVM, 0: not known */
+	__u16 run_exit;	   /* KVM_EXIT_* + 1, 0: it is in none */
 };
 
 /*
@@ -70,7 +86,8 @@ struct run_err {
 
 struct run_row {
 	__u64 count, errors, total_ns, min_ns, max_ns;
-	__u64 split_count, waiting_ns;	  /* calls of which we know how long they were off CPU */
+	__u64 split_count, waiting_ns; /* calls of which we know how long they were off CPU */
+	__u64 guest_ns, halted_ns; /* of RUN_KVM_EXIT; its errors are exits with nothing to do */
 	struct run_err errs[RUN_NR_ERRS]; /* errors beyond are in the sum alone */
 	__u64 slot[RUN_NR_SLOTS];
 };
@@ -114,6 +131,7 @@ struct run_args_event {
 /* A live thread, as the iterators tell it. */
 struct run_thread {
 	__u64 enter_ns;
+	__u64 request; /* second argument of the call */
 	__u64 table_full, no_exit, clock_back;
 	__u32 life;
 	__s32 tid;

@@ -75,8 +75,8 @@ same()
 	awk 'NR > 2 && $1 !~ /^-/ && $1 != "total" { print $1, $2, $3 + 0 }' "$tmp/strace" |
 		sort >"$tmp/want"
 	is "$(counts "$tmp/json" | diff "$tmp/want" -)" "" "strace's < and our > counts"
-	is "$(jq -c '[.no_return, .execs, .processes_seen, .threads_seen, .exit, .argv]' "$tmp/json")" \
-		"$(jq -c '[.no_return, .execs, .processes_seen, .threads_seen, .exit, .argv]' "$tmp/ptrace")" \
+	is "$(jq -c '[.no_return, .execs, .processes_seen, .threads_seen, .exit, .argv, .ppid > 0]' "$tmp/json")" \
+		"$(jq -c '[.no_return, .execs, .processes_seen, .threads_seen, .exit, .argv, .ppid > 0]' "$tmp/ptrace")" \
 		"what else the two engines say"
 	# Lives that end together are told in either order.
 	is "$(jq -c '[.processes[] | [.reason, .final, .seq, .execs, .threads_seen, .comm, .argv, .exit]] |
@@ -261,6 +261,37 @@ if needs_bpf "a process in a pid namespace has both its numbers"; then
 	fi
 fi
 
+# The exits of a KVM host by our engine, and as it counts them itself.
+kvm_host()
+{
+	if [ ! -w /dev/kvm ] || [ ! -x build/vmm ]; then
+		skip "no /dev/kvm"
+		return
+	fi
+	rm -f "$tmp/in" "$tmp/json"
+	STATPAGE_RUNTIME_STATS=json STATPAGE_STATS_OUTPUT="$tmp/in" $bpf -f json -o "$tmp/json" -- build/vmm "$@" \
+		2>"$tmp/err"
+	is "$?$(cat "$tmp/err")" 0 "exit status"
+	is "$(jq -c '.vcpu | [.vcpus, .exits, .null_exits, (.reasons | map([.name, .reason, .count, .null]))]' \
+		"$tmp/json")" "$(jq -sc '[.[].vcpu] | [(map(.vcpus) | add), (map(.exits) | add),
+		(map(.null_exits) | add), ([.[].reasons[]] | group_by(.reason) | map([.[0].name, .[0].reason,
+		(map(.count) | add), (map(.null) | add)]))]' "$tmp/in")" "virtual CPUs, and exits by reason"
+	is "$(jq -c '.vcpu | [.run_call_ns - ([.reasons[].total_ns] | add), .run_call_ns - .halted_ns - .guest_run_ns,
+		.guest_run_source]' "$tmp/json")" '[0,0,"kvm_vcpu_wakeup"]' "times, and who knows the halts"
+	ledger
+}
+
+if needs_bpf "virtual CPU exits are what a KVM host counts itself"; then
+	kvm_host io:100 mmio:50
+fi
+if needs_bpf "virtual CPU exits: a guest that spins and is kicked, of forked hosts, too"; then
+	kvm_host -c 2 io:10 spin:100
+fi
+if needs_bpf "virtual CPU exits: a halt in the kernel is no time of the guest"; then
+	kvm_host -i halt:300
+	[ -n "$why" ] || is "$(jq '.vcpu.halted_ns > 250000000' "$tmp/json")" true "halted"
+fi
+
 # What the engine says in one line, and which one counts then.
 falls_back()
 {
@@ -295,6 +326,9 @@ if needs_bpf "a kernel without BTF: the same"; then
 	# shellcheck disable=SC2016 # the inner shell's
 	falls_back "this kernel has no BTF (/sys/kernel/btf/vmlinux)" \
 		unshare -m sh -c 'mount -t tmpfs none /sys/kernel/btf && exec "$0" "$@"' "$statpage"
+fi
+if needs_bpf "a seccomp filter that forbids bpf(): the same"; then
+	falls_back "a seccomp filter forbids bpf(): Operation not permitted" "$w" no_bpf "$statpage"
 fi
 if needs_bpf "--kvm-stats: the same"; then
 	"$statpage" run --engine bpf --kvm-stats -o /dev/null -- true 2>"$tmp/err"

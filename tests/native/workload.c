@@ -323,18 +323,29 @@ static int exec_under(struct sock_filter *code, size_t nr)
 	return 1;
 }
 
-/* ... under which ptrace fails as in a container. */
-static int no_ptrace(long n)
+/* ... under which a call fails as in a container. */
+static int exec_without(unsigned int nr)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ptrace, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
 
-	(void)n;
 	return exec_under(code, sizeof(code) / sizeof(code[0]));
+}
+
+static int no_ptrace(long n)
+{
+	(void)n;
+	return exec_without(SYS_ptrace);
+}
+
+static int no_bpf(long n)
+{
+	(void)n;
+	return exec_without(SYS_bpf);
 }
 
 /* ... under which it dies if it asks for KVM's statistics descriptor. */
@@ -391,6 +402,7 @@ int main(int argc, char **argv)
 		{"by_signal", by_signal},
 		{"filtered", filtered},
 		{"no_ptrace", no_ptrace},
+		{"no_bpf", no_bpf},
 		{"nothing", nothing},
 		{"burn_and_sleep", burn_and_sleep},
 		{"debugger", debugger},

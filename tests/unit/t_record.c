@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/kvm_watch.h"
 #include "lib/record.h"
 #include "lib/syscalls.h"
 #include "tests/t.h"
@@ -47,13 +48,19 @@ static const struct rts_row rows[] = {
 static const char *const argv[] = {"a\"b\\", "caf\xc3\xa9", "\xff\n", ""};
 static const struct rts_counter counters[] = {{0, "fast", 9}, {12, NULL, 4}, {13, "", 5}};
 static const struct rts_exit_row exits[] = {{2, "io", 4, 0, 50}, {77, NULL, 2, 2, 6}};
+static const struct rts_exit_row hw_exits[] = {{0x78, "hlt", 3, 0, 2000000}, {999, NULL, 1, 0, 5}};
 static const struct rts_vcpu vcpu = {.nr_vcpus = 1,
 				     .run_call_ns = 56,
 				     .rows = exits,
 				     .nr_rows = 2,
 				     .null_exits = 2,
 				     .exits = 6,
-				     .guest_run_absent = "no statistics"};
+				     .guest_run_absent = "no statistics",
+				     .has_in_guest = true,
+				     .in_guest_ns = 31,
+				     .isa = "svm",
+				     .hw_rows = hw_exits,
+				     .nr_hw_rows = 2};
 
 static struct rts_record sample(void)
 {
@@ -130,6 +137,10 @@ static void test_json(void)
 		    "\"run_call_ns\":56,\"guest_run_absent\":\"no statistics\"");
 		has(t,
 		    "{\"name\":\"exit_77\",\"reason\":77,\"count\":2,\"null\":2,\"total_ns\":6}");
+		has(t,
+		    "\"in_guest_ns\":31,\"isa\":\"svm\",\"hw_exits\":[{\"name\":\"hlt\",\"reason\":120,"
+		    "\"count\":3,\"total_ns\":2000000},{\"name\":\"exit_999\",\"reason\":999,"
+		    "\"count\":1,\"total_ns\":5}]");
 	}
 }
 
@@ -200,6 +211,7 @@ static void test_summary(void)
 		    "process 42\ncommand \"a\\\"b\\\\\" \"caf\xc3\xa9\" \"\\\\xff\\u000a\" \"\"\n");
 		has(text, "exit_code 3\n");
 		has(text, "vcpu_null_exit_share 33.33\n");
+		has(text, "vcpu_hw_hlt 3 2.000 ms\nvcpu_hw_999 1 0.000 ms\n");
 		has(text, "counter_reserved12 4\n");
 		has(text, "        5        4        0.000        0.180        0.150        0.300"
 			  "        0.300   0.00 openat\n");
@@ -227,6 +239,33 @@ static void test_table(void)
 	}
 }
 
+static void test_hw_names(void)
+{
+	TEST("the hardware's exits: Intel's and AMD's names") {
+		CHECK(!strcmp(kvm_vmx_name(12), "hlt") &&
+			      !strcmp(kvm_vmx_name(30), "io_instruction") &&
+			      !strcmp(kvm_vmx_name(48), "ept_violation") &&
+			      !strcmp(kvm_vmx_name(75), "notify"),
+		      "Intel");
+		CHECK(!kvm_vmx_name(35) && !kvm_vmx_name(78) && !kvm_vmx_name(UINT32_MAX),
+		      "numbers that Intel does not have");
+		CHECK(!strcmp(kvm_svm_name(0), "read_cr0") &&
+			      !strcmp(kvm_svm_name(0x1f), "write_cr15") &&
+			      !strcmp(kvm_svm_name(0x30), "write_dr0") &&
+			      !strcmp(kvm_svm_name(0x4e), "exception_14") &&
+			      !strcmp(kvm_svm_name(0x5f), "exception_31") &&
+			      !strcmp(kvm_svm_name(0x60), "intr") &&
+			      !strcmp(kvm_svm_name(0x78), "hlt") &&
+			      !strcmp(kvm_svm_name(0x7b), "ioio") &&
+			      !strcmp(kvm_svm_name(0x400), "npf") &&
+			      !strcmp(kvm_svm_name(0x403), "vmgexit"),
+		      "AMD");
+		CHECK(!kvm_svm_name(0x9f) && !kvm_svm_name(0xa7) && !kvm_svm_name(0x404) &&
+			      !kvm_svm_name(UINT32_MAX),
+		      "numbers that AMD does not have");
+	}
+}
+
 int main(void)
 {
 	test_json();
@@ -234,6 +273,7 @@ int main(void)
 	test_share();
 	test_sort();
 	test_summary();
+	test_hw_names();
 	test_table();
 	return t_done("t_record");
 }

@@ -1,0 +1,187 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# This test checks that the bpf engine of `statpage run` loads on this kernel, counts what the ptrace
+# engine counts, leaves nothing of BPF behind, and says in one line why where it cannot be used.
+# shellcheck disable=SC3043 # busybox's sh has local
+cd /tmp || exit 1
+nr=0 failed=0 bad=''
+
+# is GOT EXPECTED WHAT
+is()
+{
+	[ "$1" = "$2" ] && return
+	echo "#   $3: got '$1', expected '$2'"
+	bad="$bad $3"
+}
+
+end()
+{
+	nr=$((nr + 1))
+	[ -z "$bad" ] || failed=$((failed + 1))
+	echo "${bad:+not }ok $nr - $1${bad:+:$bad}"
+	bad=''
+}
+
+eventually()
+{
+	local i=0
+
+	until "$@"; do
+		i=$((i + 1))
+		[ $i -lt 1200 ] || return 1
+		sleep 0.1
+	done
+}
+
+# `name count errors` of the tree's table in a summary, and other numbers that do not depend on time
+table()
+{
+	awk '/^process / { exit } /^calls_|^no_return|^exit_/ { print }
+		$1 ~ /^[0-9]+$/ { print $NF, $1, $2 }' "$1" | sort
+}
+
+# A number of a call in the last record of a file: `of FILE CALL KEY`
+of()
+{
+	grep '"scope":"tree"' "$1" | sed 's/"categories":.*//' | grep -o "\"name\":\"$2\",\"nr\"[^}]*}*[^}]*}" |
+		grep -o "\"$3\":[0-9]*" | head -n 1 | cut -d: -f2
+}
+
+as_before() { bpf_ids | cmp -s - before; }
+
+bpf_ids >before
+is "$(statpage run --engine bpf -o /dev/null -- true 2>&1)" "" "what it says"
+end "it loads on this kernel"
+
+# same STATUS PROCESSES COMMAND...
+same()
+{
+	local status="$1" processes="$2"
+
+	shift 2
+	statpage run --engine ptrace -o ptrace -- "$@" >out 2>&1
+	is $? "$status" "exit status with ptrace"
+	statpage run --engine bpf -o bpf -- "$@" >out 2>&1
+	is $? "$status" "exit status"
+	is "$(sed -n '/^process /q; s/^engine //p' bpf)" bpf "engine"
+	is "$(table bpf)" "$(table ptrace)" "what bpf and ptrace count"
+	is "$(awk '/^process / { exit } /^processes|^threads/ { print $2 }' bpf | xargs)" "$processes $processes" \
+		"processes and threads"
+	[ "$(table bpf | wc -l)" -gt 5 ] || is "$(table bpf)" "a table" "rows"
+	end "counts as ptrace: $*"
+}
+
+same 0 1 workload calls 1000
+is "$(awk '/^process / { exit } $NF == "getppid" || $NF == "close" { print $NF, $1, $2 }' bpf | sort | xargs)" \
+	"close 1 1 getppid 1000 0" "calls of a workload that is known"
+end "and that is what the workload does"
+same 0 51 workload forks 50
+same 0 1 workload execs 20
+same 0 11 workload spawns 10
+same 0 11 workload vforks 10
+same 7 1 i386call
+
+statpage run --engine bpf -f json -o json -- workload thread_exec
+is $? 0 "exit status"
+is "$(of json getppid count)" 7 "getppid of the program executed"
+is "$(grep -c '"reason":"exec"' json)" 1 "lives that end by exec"
+is "$(grep '"scope":"tree"' json | grep -o '"threads_seen":[0-9]*')" '"threads_seen":3' "threads"
+end "exec by a thread that is not the leader"
+
+statpage run --engine bpf -f json -o json -- workload threads 200 >own
+own() { awk -v n="$1" '$1 == n { print $2 }' own; }
+is "$(of json gettid count)" "$(own gettid)" gettid
+is "$(of json write count)" $(($(own write_ring) + 2)) write
+is "$(of json futex 11)" "$(own futex_errors)" "EAGAIN of futex"
+is "$(grep '"scope":"tree"' json | grep -o '"complete":[a-z]*')" '"complete":true' "complete"
+end "8 threads on futexes and pipes count themselves the same"
+
+# Numbers of a record that a program still runs for: each adds to those before, and open calls are told.
+statpage run --engine bpf -f jsonl --interval 20ms -o lines -- workload calls 30000
+grep '"scope":"process"' lines | sed -n 's/.*"name":"getppid","nr":110,[^{}]*"count":\([0-9]*\).*/\1/p' >counts
+is "$(awk '$1 < last { back++ } { last = $1 } END { print last, back + 0 }' counts)" "30000 0" \
+	"the last count, and counts that go back"
+[ "$(grep -c '"reason":"interval"' lines)" -ge 2 ] || is "$(grep -c '"reason":"interval"' lines)" 2 "intervals"
+end "30,000 calls over live intervals add up"
+
+statpage run --engine bpf -f jsonl --interval 100ms -o lines -- workload nap 4000 >out
+is "$(cat out)" "nanosleep 0 0" "result of the call"
+grep '"reason":"interval"' lines | grep -q '"in_flight":\[{"tid":[0-9]*,"name":"nanosleep"' ||
+	is "$(grep -o '"in_flight":[^]]*' lines | head -n 1)" nanosleep "open calls"
+[ "$(of lines nanosleep waiting_ns)" -gt 1000000000 ] || is "$(of lines nanosleep waiting_ns)" "> 1 s" "waiting"
+is $(($(of lines nanosleep waiting_ns) + $(of lines nanosleep on_cpu_ns))) "$(of lines nanosleep total_ns)" \
+	"on CPU and waiting"
+end "a call in flight is told, and was spent waiting"
+
+workload graceful >out &
+victim=$!
+eventually grep -q ready out
+: >attach
+statpage attach --engine bpf -f jsonl --interval 100ms -o attach -p $victim &
+eventually grep -q clock_nanosleep attach
+kill -TERM $! # a shell's background job ignores SIGINT
+wait $!
+is $? 0 "exit status"
+is "$(grep '"scope":"tree"' attach | grep -o '"reason":"[a-z]*"')" '"reason":"interrupted"' "record"
+kill -TERM $victim
+wait $victim
+is $? 55 "status of the program, which went on"
+end "attach counts, and lets go"
+
+eventually as_before || is "$(bpf_ids | xargs)" "$(xargs <before)" "programs, maps, links"
+end "nothing of BPF is left"
+
+# Killed while it loads, while it starts the program, while it watches.
+for i in 0 1 2 3 4 5 6 7 8 9 10 11; do
+	statpage run --engine bpf -o /dev/null -- workload nap 60000 >/dev/null &
+	sleep 0.$((i / 10))$((i % 10))
+	[ $i -lt 10 ] || sleep 1
+	kill -KILL $!
+	wait $! 2>/dev/null
+done
+killall workload 2>/dev/null
+eventually as_before || is "$(bpf_ids | xargs)" "$(xargs <before)" "programs, maps, links"
+end "a watcher that is killed at any point leaves nothing of BPF"
+
+# What the engine says in one line, and which one counts then: falls_back REASON COMMAND... STATPAGE
+falls_back()
+{
+	local want="$1"
+	shift
+
+	rm -f json
+	"$@" run --engine bpf -f json -o json -- true 2>err
+	is $? 0 "exit status"
+	is "$(cat err)" "statpage: the bpf engine cannot be used: $want; using ptrace" "reason"
+	is "$(grep '"scope":"tree"' json | grep -o '"engine":{"name":"[a-z]*"')" '"engine":{"name":"ptrace"' "engine"
+	"$@" run --engine auto -f json -o json -- true 2>err
+	is "$?$(cat err)" 0 "auto: status and what it says"
+}
+
+mkdir -m 777 nobody
+caps="it needs CAP_BPF and CAP_PERFMON, as root has them"
+for disabled in 0 2; do
+	echo $disabled >/proc/sys/kernel/unprivileged_bpf_disabled
+	su nobody -s /bin/sh -c 'cd /tmp/nobody; rm -f json
+		/t/statpage run --engine bpf -f json -o json -- true 2>err; echo $? >status'
+	is "$(cat nobody/status) $(cat nobody/err)" "0 statpage: the bpf engine cannot be used: $caps; using ptrace" \
+		"status and reason with unprivileged_bpf_disabled=$disabled"
+	is "$(grep '"scope":"tree"' nobody/json | grep -o '"engine":{"name":"[a-z]*"')" \
+		'"engine":{"name":"ptrace"' "engine"
+done
+end "an ordinary user, whether or not some BPF is allowed: one line, and ptrace"
+
+falls_back "a seccomp filter forbids bpf(): Operation not permitted" workload no_bpf statpage
+end "a seccomp filter that forbids bpf(): one line, and ptrace"
+
+mount -t tmpfs none /sys/kernel/btf
+falls_back "this kernel has no BTF (/sys/kernel/btf/vmlinux)" statpage
+umount /sys/kernel/btf
+end "a kernel without BTF: one line, and ptrace"
+
+statpage run --engine auto -o sum -- true
+is "$(sed -n '/^process /q; s/^engine //p' sum)" bpf "engine"
+end "auto takes it"
+
+echo "1..$nr"
+[ $failed = 0 ]
