@@ -124,6 +124,7 @@ TOOL_SRCS := \
 LIB_SRCS := \
 	lib/buf.c \
 	lib/calls.c \
+	lib/cgroup.c \
 	lib/child.c \
 	lib/csf_remote.c \
 	lib/counters_view.c \

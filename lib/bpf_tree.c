@@ -353,36 +353,49 @@ void bpf_tree_event(struct bpf_tree *b, const void *data)
 	}
 }
 
-int bpf_tree_root(struct bpf_tree *b, pid_t pid)
+int bpf_tree_join(struct bpf_tree *b, pid_t pid, uint32_t life)
 {
 	struct proc *p = tree_add_proc(&b->tree, pid, NULL);
-	struct life *l = p ? life_new(b, 1, p) : NULL;
+	struct life *l = p ? life_new(b, life, p) : NULL;
 
 	if (!l || !tree_add_task(&b->tree, p, pid))
 		return -ENOMEM;
-	b->tree.root = pid;
-	b->tree.root_ppid = p->ppid;
-	b->tree.start_ns = p->start_ns;
 	procfs_comm(pid, p->comm);
 	p->has_page = p->comm_stale = false;
 	if (b->own_root)
 		return 0;
+	p->was_there = true;
 	/* What it has used up to now is not ours. */
 	if (procfs_cpu(pid, &p->user_ns, &p->system_ns)) {
 		p->base_user_ns = l->user_ns = p->user_ns;
 		p->base_system_ns = l->system_ns = p->system_ns;
 		l->on_ns = p->user_ns + p->system_ns;
 	}
+	return 0;
+}
+
+int bpf_tree_root(struct bpf_tree *b, pid_t pid)
+{
+	int ret = bpf_tree_join(b, pid, 1);
+	struct proc *p = tree_proc(&b->tree, pid);
+
+	if (ret)
+		return ret;
+	b->tree.root = pid;
+	b->tree.root_ppid = p->ppid;
+	b->tree.start_ns = p->start_ns;
+	if (b->own_root)
+		return 0;
 	tree_set_command(&b->tree, p);
 	b->named = true;
 	return 0;
 }
 
-void bpf_tree_adopt(struct bpf_tree *b, pid_t tid)
+void bpf_tree_adopt(struct bpf_tree *b, pid_t tid, uint32_t life)
 {
-	struct life *l = find(b, 1);
+	struct life *l = find(b, life);
 
-	if (l && !tree_task(&b->tree, tid))
+	if (l && l->proc && !tree_task(&b->tree, tid))
 		tree_add_task(&b->tree, l->proc, tid);
 }
 

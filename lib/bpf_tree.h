@@ -26,8 +26,10 @@ struct bpf_tree {
 
 /* The root, counted from now on as life 1. 0 or -ENOMEM. */
 int bpf_tree_root(struct bpf_tree *b, pid_t pid);
-/* A thread of the root that was there before. */
-void bpf_tree_adopt(struct bpf_tree *b, pid_t tid);
+/* A process that was there before, counted from now on as that life. 0 or -ENOMEM. */
+int bpf_tree_join(struct bpf_tree *b, pid_t pid, uint32_t life);
+/* A thread of a process that was there before. */
+void bpf_tree_adopt(struct bpf_tree *b, pid_t tid, uint32_t life);
 /* One message of the ring. */
 void bpf_tree_event(struct bpf_tree *b, const void *data);
 /* Records of every live process. */

@@ -16,6 +16,7 @@ struct run_opts {
 	char *const *argv; /* the program to start, argv[0] as the user gave it; NULL: attach */
 	const char *path;  /* the file to execute */
 	pid_t attach;
+	const char *cgroup;   /* attach: to all processes of this cgroup and of those below it */
 	uint64_t interval_ns; /* 0: none */
 	int snapshot_signal;  /* 0: none */
 	int pin_cpu;	      /* put engine and program on this CPU; -1: leave them alone */

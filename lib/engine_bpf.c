@@ -18,6 +18,7 @@
 #include "run.skel.h"
 
 #include "lib/bpf_tree.h"
+#include "lib/cgroup.h"
 #include "lib/child.h"
 #include "lib/procfs.h"
 #include "lib/watch_signals.h"
@@ -115,13 +116,13 @@ static int on_message(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-static int mark(pid_t pid, const struct run_task *mark)
+static int mark(pid_t pid, const struct run_task *mark, uint64_t flags)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0), err = 0;
 
 	if (fd < 0)
 		return -errno;
-	if (bpf_map_update_elem(bpf_map__fd(w.bpf->maps.tasks), &fd, mark, BPF_ANY))
+	if (bpf_map_update_elem(bpf_map__fd(w.bpf->maps.tasks), &fd, mark, flags))
 		err = -errno;
 	close(fd);
 	return err;
@@ -143,7 +144,7 @@ static int calibrate(void)
 	struct run_task t = {.special = RUN_CALIBRATES, .tid = getpid()};
 	struct rts_engine *e = &w.tree.tree.engine;
 	uint64_t ns;
-	int ret = mark(getpid(), &t);
+	int ret = mark(getpid(), &t, BPF_ANY);
 
 	if (ret)
 		return ret;
@@ -248,7 +249,7 @@ static int start(struct run_sink *sink)
 		return ret;
 	t.tid = pid;
 	w.tree.own_root = true;
-	ret = mark(pid, &t);
+	ret = mark(pid, &t, BPF_ANY);
 	if (!ret)
 		ret = bpf_tree_root(&w.tree, pid);
 	if (ret) {
@@ -273,16 +274,61 @@ static int adopt(void)
 		return -errno;
 	while ((n = read(fd, buf, sizeof(buf))) > 0 || (n < 0 && errno == EINTR))
 		for (ssize_t i = 0; n > 0 && i < n / (ssize_t)sizeof(buf[0]); i++, found++)
-			bpf_tree_adopt(&w.tree, buf[i].tid);
+			bpf_tree_adopt(&w.tree, buf[i].tid, buf[i].life);
 	close(fd);
 	return n < 0 ? -errno : found;
+}
+
+/* A process of the cgroup. A child of one that is watched is told by its fork, and has its mark. */
+static int join(pid_t pid, void *found)
+{
+	struct run_task t = {.root = 1, .tid = pid, .adopting = 1};
+	int ret;
+
+	if (pid == getpid() || procfs_is_kthread(pid))
+		return 0;
+	t.life = __sync_add_and_fetch(&w.bpf->data->last_life, 1);
+	ret = mark(pid, &t, BPF_NOEXIST);
+	if (ret)
+		return ret == -EEXIST || ret == -ESRCH ? 0 : ret;
+	++*(int *)found;
+	return bpf_tree_join(&w.tree, pid, t.life);
+}
+
+/* Until nobody is found: a thread that has no mark yet may make another process. */
+static int attach_cgroup(struct run_sink *sink)
+{
+	const char *path = w.opts->cgroup;
+	int found, ret;
+
+	w.tree.tree.cgroup = path;
+	w.tree.tree.start_ns = now_ns();
+	w.tree.named = true;
+	do {
+		found = 0;
+		ret = cgroup_each_process(path, join, &found);
+		if (!ret)
+			ret = adopt();
+		found += ret;
+	} while (ret >= 0 && found);
+	if (ret < 0)
+		sink->warn(sink, "cannot watch the cgroup %s: %s", path,
+			   ret == -EOPNOTSUPP ? "it is a threaded one, expected its domain" :
+						strerror(-ret));
+	else if (!w.tree.tree.nr_tasks)
+		sink->warn(sink, "the cgroup %s has no process", path);
+	if (ret < 0 || !w.tree.tree.nr_tasks)
+		return -ESRCH;
+	ring_buffer__consume(w.ring);
+	bpf_tree_resync(&w.tree);
+	return 0;
 }
 
 static int attach(struct run_sink *sink)
 {
 	pid_t pid = w.opts->attach;
 	struct run_task t = {.life = 1, .root = 1, .tid = pid, .adopting = 1};
-	int ret = mark(pid, &t);
+	int ret = mark(pid, &t, BPF_ANY);
 
 	if (ret == -ESRCH) {
 		sink->warn(sink, "no process has the pid %d", pid);
@@ -383,7 +429,7 @@ static int run(const struct run_opts *o, struct run_sink *sink, struct run_resul
 	if (!ret && o->pin_cpu >= 0)
 		child_pin(o->pin_cpu);
 	if (!ret)
-		ret = o->argv ? start(sink) : attach(sink);
+		ret = o->argv ? start(sink) : o->cgroup ? attach_cgroup(sink) : attach(sink);
 	if (!ret)
 		watch();
 	if (!ret && !res->started && !res->interrupted)

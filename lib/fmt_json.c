@@ -339,6 +339,8 @@ static void put_head(struct rts_buf *b, const struct rts_record *r)
 	}
 	if (r->comm)
 		str(b, "comm", r->comm);
+	if (r->cgroup)
+		str(b, "cgroup", r->cgroup);
 	num(b, "execs", r->execs);
 	if (r->processes)
 		num(b, "processes_seen", r->processes);

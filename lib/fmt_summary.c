@@ -49,6 +49,10 @@ static void put_head(struct rts_buf *b, const struct rts_record *r)
 		rts_putc(b, ' ');
 		put_word(b, r->comm);
 	}
+	if (r->cgroup) {
+		rts_put(b, "\ncgroup ");
+		put_word(b, r->cgroup);
+	}
 	rts_put(b, "\ncommand");
 	for (size_t i = 0; i < r->argc; i++) {
 		rts_putc(b, ' ');

@@ -10,6 +10,8 @@
 
 #include "lib/procfs.h"
 
+#define PF_KTHREAD 0x00200000 /* in the flags of /proc/PID/stat */
+
 ssize_t procfs_read(pid_t pid, const char *name, char *buf, size_t size)
 {
 	char path[64];
@@ -113,6 +115,18 @@ bool procfs_cpu(pid_t pid, uint64_t *user_ns, uint64_t *system_ns)
 bool procfs_cpu_sum(pid_t pid, uint64_t *ns)
 {
 	return cpu_clock(pid, SCHED, ns);
+}
+
+bool procfs_is_kthread(pid_t pid)
+{
+	char buf[512], *p;
+	unsigned int flags;
+
+	if (procfs_read(pid, "stat", buf, sizeof(buf)) <= 0)
+		return false;
+	/* The name, in brackets, may have any character: the numbers are behind the last bracket. */
+	p = strrchr(buf, ')');
+	return p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_KTHREAD;
 }
 
 bool procfs_is_setid(pid_t pid)

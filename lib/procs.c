@@ -362,7 +362,7 @@ static void free_proc(struct tree *t, struct proc *p)
 
 void tree_end_proc(struct tree *t, struct proc *p, int wait_status)
 {
-	bool forked = !p->execs && p->pid != t->root;
+	bool forked = !p->execs && p->pid != t->root && !p->was_there;
 
 	proc_record(t, p, forked ? RTS_FORK_CHILD_EXIT : RTS_EXIT, wait_status);
 	fold_life(t, p);
@@ -408,6 +408,7 @@ void tree_finish(struct tree *t, enum rts_reason reason, int wait_status)
 		.seq = t->seq++,
 		.pid = t->root,
 		.ppid = t->root_ppid,
+		.cgroup = t->cgroup,
 		.execs = t->execs,
 		.processes = t->procs_seen,
 		.threads = t->threads_seen,

@@ -29,6 +29,7 @@ struct proc {
 	uint64_t seq, execs;
 	uint64_t start_ns;
 	char comm[16];
+	bool was_there;	   /* before the watch: its end is no end of a forked child */
 	bool exec_pending; /* its execve succeeded and has not returned yet */
 	bool comm_stale;   /* /proc knows better */
 	bool has_page;	   /* may have a counters page */
@@ -70,7 +71,8 @@ struct tree {
 	struct task *hash[TREE_HASH];
 	struct proc *procs;
 	size_t nr_tasks;
-	pid_t root, root_ppid;
+	pid_t root, root_ppid; /* 0: all processes of a cgroup */
+	const char *cgroup;    /* its path */
 	uint64_t start_ns;
 	uint64_t at_ns; /* when what is told now happened; 0: now */
 	uint32_t procs_seen, threads_seen;

@@ -167,7 +167,8 @@ struct rts_record {
 	uint64_t seq;	    /* counts a process's records from 0, exec or not */
 	int32_t pid, ppid;  /* as the host sees them */
 	int32_t ns_pid;	    /* as the process sees itself; 0: not known */
-	const char *comm;  /* the process's name now, may be NULL */
+	const char *comm;   /* the process's name now, may be NULL */
+	const char *cgroup; /* of a tree: it is the processes of this cgroup, pid is 0; or NULL */
 	uint64_t execs;	    /* execs so far */
 	uint64_t start_ns, time_ns;
 	uint64_t realtime_ns; /* CLOCK_REALTIME at time_ns */

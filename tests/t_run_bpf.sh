@@ -128,6 +128,35 @@ wait $victim
 is $? 55 "status of the program, which went on"
 end "attach counts, and lets go"
 
+cg=/sys/fs/cgroup/t
+mkdir -p $cg/a
+workload graceful >out &
+victim=$!
+echo $victim >$cg/a/cgroup.procs
+mkfifo go
+sh -c 'read -r _ <go; workload calls 77; workload forks 3; true' &
+told=$!
+echo $told >$cg/cgroup.procs
+eventually grep -q ready out
+: >attach
+statpage attach --cgroup $cg -f jsonl --interval 100ms -o attach &
+watcher=$!
+eventually grep -q clock_nanosleep attach
+echo go >go
+wait $told
+kill -TERM $watcher
+wait $watcher
+is $? 0 "exit status"
+is "$(grep '"scope":"tree"' attach | grep -o '"pid":0,"ppid":0,"cgroup":"[^"]*","execs":[0-9]*,"processes_seen":[0-9]*')" \
+	'"pid":0,"ppid":0,"cgroup":"'$cg'","execs":2,"processes_seen":7' "the tree"
+is "$(grep '"final":true' attach | grep -o '"reason":"[a-z-]*"' | sort | uniq -c | awk '{ print $1, $2 }' | xargs)" \
+	"3 reason:exit 3 reason:fork-child-exit 2 reason:interrupted" "how they ended, the tree among them"
+is "$(of attach getppid count)" 77 "calls of a child"
+kill -KILL $victim
+wait
+rmdir $cg/a $cg
+end "attach --cgroup counts what is in it, and what that starts"
+
 eventually as_before || is "$(bpf_ids | xargs)" "$(xargs <before)" "programs, maps, links"
 end "nothing of BPF is left"
 

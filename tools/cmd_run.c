@@ -11,6 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "lib/cgroup.h"
 #include "lib/engine.h"
 #include "tools/cmd.h"
 #include "tools/run_output.h"
@@ -52,11 +53,14 @@ static void run_help(void)
 
 static void attach_help(void)
 {
-	printf("usage: statpage attach [OPTION...] -p PID\n\n"
+	printf("usage: statpage attach [OPTION...] -p PID | --cgroup PATH\n\n"
 	       "Count the system calls of a running process, of all its threads and of all it starts\n"
 	       "from now on, until it ends or SIGINT or SIGTERM ends the watch; it goes on then.\n"
-	       "A call that waits is interrupted and restarted once, as by any stop and continue.\n\n"
-	       "  -p, --pid PID\n%s",
+	       "The engine ptrace interrupts a call that waits, and it is restarted once, as by any stop\n"
+	       "and continue.\n\n"
+	       "  -p, --pid PID\n"
+	       "      --cgroup PATH  all processes that are in this directory of cgroup v2 or below it now,\n"
+	       "                     and all they start; needs the engine bpf, and takes it by itself\n%s",
 	       options_help);
 }
 
@@ -108,12 +112,20 @@ struct settings {
 	struct run_opts run;
 	enum run_format format;
 	const char *output;
-	const struct run_engine *engine;
-	bool if_it_can; /* ptrace will do as well */
+	const struct run_engine *engine; /* NULL: none was asked for */
+	bool if_it_can;			 /* ptrace will do as well */
 	bool help;
 };
 
-enum { OPT_INTERVAL = 256, OPT_SIGNAL, OPT_ENGINE, OPT_PIN, OPT_NO_SPLIT, OPT_KVM_STATS };
+enum {
+	OPT_INTERVAL = 256,
+	OPT_SIGNAL,
+	OPT_ENGINE,
+	OPT_PIN,
+	OPT_NO_SPLIT,
+	OPT_KVM_STATS,
+	OPT_CGROUP
+};
 
 static int set_format(struct settings *s, const char *text)
 {
@@ -186,6 +198,11 @@ static int set(struct settings *s, int opt, const char *arg)
 		return s->run.pin_cpu >= 0 ?
 			       0 :
 			       cmd_usage("--pin=%s: expected a CPU that may be used here", arg);
+	case OPT_CGROUP:
+		s->run.cgroup = arg;
+		return cgroup_is_dir(arg) ?
+			       0 :
+			       cmd_usage("--cgroup %s: expected a directory of cgroup v2", arg);
 	case OPT_NO_SPLIT:
 		s->run.no_split = true;
 		return 0;
@@ -214,11 +231,12 @@ static int parse(struct settings *s, int argc, char **argv, const char *short_op
 		{"kvm-stats", no_argument, NULL, OPT_KVM_STATS},
 		{"help", no_argument, NULL, 'h'},
 		{"pid", required_argument, NULL, 'p'},
+		{"cgroup", required_argument, NULL, OPT_CGROUP},
 		{NULL, 0, NULL, 0},
 	};
 	int opt, ret;
 
-	*s = (struct settings){.run = {.pin_cpu = -1}, .engine = engines[0]};
+	*s = (struct settings){.run = {.pin_cpu = -1}};
 	while ((opt = getopt_long(argc, argv, short_opts, long_opts, NULL)) != -1) {
 		ret = set(s, opt, optarg);
 		if (ret)
@@ -281,17 +299,26 @@ static int exec_failed(const char *name, int err)
 	return err == ENOENT ? NOT_FOUND : NOT_EXECUTABLE;
 }
 
-/* The engine that was asked for, or the one that always works, with a reason unless either will do. */
-static void choose_engine(struct settings *s)
+/*
+ * The engine that was asked for, or the one that always works, with a reason unless either will do. Only
+ * one can watch a cgroup.
+ */
+static int choose_engine(struct settings *s)
 {
 	char why[160] = "";
 
+	if (!s->engine)
+		s->engine = s->run.cgroup ? &engine_bpf : engines[0];
 	if (!s->engine->prepare || !s->engine->prepare(&s->run, why, sizeof(why)))
-		return;
+		return 0;
+	if (s->run.cgroup)
+		return cmd_err("--cgroup needs the %s engine, which cannot be used: %s",
+			       s->engine->name, why);
 	if (!s->if_it_can)
 		cmd_err("the %s engine cannot be used: %s; using %s", s->engine->name, why,
 			engines[0]->name);
 	s->engine = engines[0];
+	return 0;
 }
 
 static int watch(struct settings *s)
@@ -302,8 +329,7 @@ static int watch(struct settings *s)
 
 	if (run_output_open(&out, s->format, s->output))
 		return CMD_FAILED;
-	choose_engine(s);
-	ret = s->engine->run(&s->run, &out.sink, &res);
+	ret = choose_engine(s) ? -ENOTSUP : s->engine->run(&s->run, &out.sink, &res);
 	/* The program has ended: a message that nobody reads must not cost us its status. */
 	signal(SIGPIPE, SIG_IGN);
 	failed = run_output_close(&out) ? CMD_FAILED : 0;
@@ -332,8 +358,9 @@ int cmd_run(int argc, char **argv)
 		run_help();
 		return 0;
 	}
-	if (s.run.attach)
-		return cmd_usage("--pid: 'statpage attach' takes a running process");
+	if (s.run.attach || s.run.cgroup)
+		return cmd_usage("%s: 'statpage attach' takes what is running",
+				 s.run.attach ? "--pid" : "--cgroup");
 	if (optind == argc)
 		return cmd_usage("expected a command to run");
 	s.run.argv = argv + optind;
@@ -356,9 +383,11 @@ int cmd_attach(int argc, char **argv)
 		return 0;
 	}
 	if (optind < argc)
-		return cmd_usage("%s: unexpected; expected -p PID", argv[optind]);
-	if (!s.run.attach)
-		return cmd_usage("expected -p PID");
+		return cmd_usage("%s: unexpected; expected -p PID or --cgroup PATH", argv[optind]);
+	if (!s.run.attach == !s.run.cgroup)
+		return cmd_usage("expected either -p PID or --cgroup PATH");
+	if (s.run.cgroup && s.engine == &engine_ptrace)
+		return cmd_usage("--cgroup: needs the engine bpf, not ptrace");
 	if (s.run.pin_cpu >= 0)
 		return cmd_usage("--pin: only for a program that is started");
 	return watch(&s);

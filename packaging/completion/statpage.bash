@@ -18,7 +18,7 @@ _statpage_metrics()
 	done
 }
 
-# What may stand behind option $2 of command $3 of program $1; fails for a word that is no such option.
+# What may stand behind option $2 of command $3 of program $1, where $4 stands now; fails for a word that is no such option.
 _statpage_values()
 {
 	case $2 in
@@ -27,6 +27,7 @@ _statpage_values()
 	--engine) "$1" "$3" --help 2>/dev/null | sed -n 's/^ *--engine E *//p' | tr -d , ;;
 	--via) echo direct fentry kretprobe fprobe kprobe ftrace tracepoint ;;
 	--signal) echo USR1 USR2 ;;
+	--cgroup) compgen -d -- "${4:-/sys/fs/cgroup/}" ;;
 	-p | --pid) (cd /proc && echo [0-9]*) ;;
 	--bits) echo 0 1 2 3 4 5 ;;
 	*) return 1 ;;
@@ -55,7 +56,7 @@ _statpage()
 			return
 		fi
 	done
-	if words=$(_statpage_values "$prog" "$prev" "$cmd"); then
+	if words=$(_statpage_values "$prog" "$prev" "$cmd" "$cur"); then
 		mapfile -t COMPREPLY < <(compgen -W "$words" -- "$cur")
 		return
 	fi

@@ -251,6 +251,89 @@ t = [threading.Thread(target=nap) for i in range(3)]
 	is "$?$(cat "$tmp/err")" "1statpage: no process has the pid 4194303" "a process that does not exist"
 fi
 
+# Two processes in two groups below $cg: one of threads that nap, one that goes on when it is told to.
+in_groups()
+{
+	mkdir -p "$cg/a/b" "$cg/c"
+	mkfifo "$tmp/go"
+	# shellcheck disable=SC2016 # the inner shell's
+	sh -c 'echo $$ >"$0/cgroup.procs" && exec python3 -c "$1"' "$cg/a/b" 'import threading, time
+def nap():
+    for i in range(3000): time.sleep(0.01)
+t = [threading.Thread(target=nap) for i in range(3)]
+[x.start() for x in t]; print("ready", flush=True); [x.join() for x in t]' >"$tmp/out" &
+	napper=$!
+	# shellcheck disable=SC2016
+	bash -c 'echo $$ >"$0/cgroup.procs" && echo ready && read -r _ <"$2" && "$1" calls 77 && "$1" forks 3' \
+		"$cg/c" "$w" "$tmp/go" >"$tmp/out2" &
+	told=$!
+	"$w" graceful >"$tmp/out3" &
+	outside=$!
+	check eventually said "$tmp/out" ready "no program"
+	check eventually said "$tmp/out2" ready "no shell"
+}
+
+watch_groups()
+{
+	env --default-signal=INT "$statpage" attach --cgroup "$cg" -f jsonl --interval 100ms -o "$tmp/groups" &
+	pid=$!
+	naps()
+	{
+		[ "$(jq -r --arg p "$napper" 'select(.pid == ($p | tonumber)) | .in_flight // [] | length' \
+			"$tmp/groups" 2>/dev/null | sort -n | tail -n 1)" = 3 ] 2>/dev/null
+	}
+	check eventually naps "the three threads do not nap"
+	echo go >"$tmp/go"
+	wait "$told"
+	kill -INT $pid
+	wait $pid
+	is $? 0 "exit status"
+	jq -s --arg cg "$cg" '{tree: .[-1], ends: [.[] | select(.scope == "process" and .final)]}' "$tmp/groups" >"$tmp/json"
+	is "$(jq -c --arg cg "$cg" '.tree | [.scope, .pid, .cgroup == $cg, .reason, .engine.name, .complete, .argv,
+		has("exit")]' "$tmp/json")" '["tree",0,true,"interrupted","bpf",true,[],false]' "the tree's record"
+	is "$(jq -c --arg p "$napper" '.ends[] | select(.pid == ($p | tonumber)) | [.reason, .threads_seen]' \
+		"$tmp/json")" '["interrupted",4]' "the one with threads"
+	is "$(jq -c '.ends[] | select(.argv[1] == "calls") | [.reason, .exit.code,
+		(.syscalls[] | select(.name == "getppid").count)]' "$tmp/json")" '["exit",0,77]' "a child that executed"
+	is "$(jq -c '[.ends[] | select(.reason == "fork-child-exit" and .argv[1] == "forks")] | length' \
+		"$tmp/json")" 3 "children of a child"
+	is "$(jq -c --arg p "$told" '.ends[] | select(.pid == ($p | tonumber)) | [.reason, .exit.code]' "$tmp/json")" \
+		'["exit",0]' "the shell, which was there before"
+	is "$(jq -c --arg p "$outside" --arg me "$pid" '[.ends[] | select(.pid == ($p, $me | tonumber))] | length' \
+		"$tmp/json")" 0 "one outside, and the watcher"
+	kill "$napper" "$outside" 2>/dev/null
+	wait "$napper" "$outside" 2>/dev/null
+}
+
+cg=$(awk '$3 == "cgroup2" { print $2; exit }' /proc/mounts)/statpage-test-$$
+if needs_bpf "attach --cgroup counts all processes of a group and below, and what they start"; then
+	if mkdir "$cg" 2>/dev/null; then
+		in_groups
+		watch_groups
+		"$statpage" attach --cgroup "$cg" 2>"$tmp/err"
+		is "$?$(cat "$tmp/err")" "1statpage: the cgroup $cg has no process" "an empty one"
+		rmdir "$cg/a/b" "$cg/a" "$cg/c" "$cg"
+	else
+		skip "cgroup v2 is not writable here"
+	fi
+fi
+
+begin "attach --cgroup: what is no cgroup, and what cannot be combined, is told in one line"
+for dir in "$tmp" "$tmp/none" lib/cgroup.c; do
+	"$statpage" attach --cgroup "$dir" 2>"$tmp/err"
+	is "$? $(head -n 1 "$tmp/err")" "2 statpage: --cgroup $dir: expected a directory of cgroup v2" "$dir"
+done
+cgroot=${cg%/statpage-test-*}
+if [ -n "$cgroot" ]; then
+	"$statpage" attach --cgroup "$cgroot" -p 1 2>"$tmp/err"
+	is "$? $(head -n 1 "$tmp/err")" "2 statpage: expected either -p PID or --cgroup PATH" "with a pid"
+	"$statpage" attach --cgroup "$cgroot" --engine ptrace 2>"$tmp/err"
+	is "$? $(head -n 1 "$tmp/err")" "2 statpage: --cgroup: needs the engine bpf, not ptrace" "with ptrace"
+	"$statpage" attach --cgroup "$cgroot" --kvm-stats 2>"$tmp/err"
+	is "$?$(sed 's/cannot be used: .*/cannot be used/' "$tmp/err")" \
+		"1statpage: --cgroup needs the bpf engine, which cannot be used" "with --kvm-stats"
+fi
+
 if needs_bpf "a process in a pid namespace has both its numbers"; then
 	if unshare -pf true 2>/dev/null; then
 		$bpf -f json -o "$tmp/json" -- unshare -pf "$w" calls 1
@@ -321,6 +404,10 @@ fi
 
 if needs_bpf "root without capabilities: the same"; then
 	falls_back "$caps" setpriv --bounding-set -all --inh-caps -all "$statpage"
+fi
+if needs_bpf "an ordinary user, --cgroup: there is no other engine"; then
+	setpriv --reuid 65534 --clear-groups "$tmp/statpage" attach --cgroup "$cgroot" 2>"$tmp/err"
+	is "$?$(cat "$tmp/err")" "1statpage: --cgroup needs the bpf engine, which cannot be used: $caps" "message"
 fi
 if needs_bpf "a kernel without BTF: the same"; then
 	# shellcheck disable=SC2016 # the inner shell's
