@@ -324,7 +324,7 @@ bench-fleet: user ## measure what exporters cost a Prometheus, in four minutes
 bench: ## measure costs: as ratios on this machine, as exact instruction counts in a guest
 	$(MAKE) -s -C tests bench_reader
 	$(BUILD)/tests/bench_reader
-	VM_DEBUG=0 VM_OUT=$(BUILD)/bench tests/debian/run.sh $(SUITE) bench bench_reader bench_kstats
+	VM_DEBUG=0 VM_OUT=$(BUILD)/bench tests/debian/run.sh $(SUITE) bench bench_reader bench_kstats bench_bpf
 
 check: ## run all tests, guests included; ends with `N passed, N failed, N skipped`
 	@scripts/check.sh

@@ -68,6 +68,7 @@ red_liar   named
 bench      ko=coarse_stat_fs vm=icount
 bench_reader vm=icount named
 bench_kstats vm=icount ko=kstats ko=kstats_demo
+bench_bpf  vm=icount with=tools/statpage
 '
 
 lines() { echo "$TABLE" | grep -v -e '^$' -e '^#'; }
