@@ -280,7 +280,7 @@ one()
 	local status=$1 message=$2
 	shift 2
 
-	timeout 20 "$statpage" export "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	timeout 120 "$statpage" export "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
 	is $? "$status" "status of $*"
 	is "$(grep -v '^Try ' "$tmp/err")" "statpage: $message" "$*"
 	is "$(cat "$tmp/out")" "" "output of $*"
