@@ -187,6 +187,7 @@ RTS_SRCS := \
 	lib/room.c \
 	lib/syscalls.c \
 
+TOOL_LIBS := $(JSON_C_LIBS) $(HTTPD_LIBS) $(BPF_LIBS) $(NCURSES_LIBS)
 TOOL_OBJS := $(TOOL_SRCS:%.c=$(BUILD)/%.o)
 LIB_OBJS  := $(LIB_SRCS:%.c=$(BUILD)/%.o)
 RTS_OBJS  := $(RTS_SRCS:%.c=$(BUILD)/%.o)
@@ -273,7 +274,7 @@ tools/statpage: $(TOOL_OBJS) $(BUILD)/lib.a
 		"statpage top has no live view" >&2)
 	$(if $(BPF_MISSING),@echo "make: no $(BPF_MISSING) (Debian: libbpf-dev clang bpftool):" \
 		"statpage has no engine bpf; statpage serve is left out" >&2)
-	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm $(JSON_C_LIBS) $(HTTPD_LIBS) $(BPF_LIBS) $(NCURSES_LIBS) $(LDLIBS)
+	$(CC) $(LDFLAGS) -o $@ $^ -pthread -lm $(TOOL_LIBS) $(LDLIBS)
 
 tools/csfcat: tools/statpage
 	ln -f $< $@

@@ -339,7 +339,7 @@ fi
 begin "built without libmicrohttpd, --listen says so and --textfile works"
 variable() { make -pn 2>/dev/null | sed -n "s/^$1 := //p"; }
 objs=$(variable TOOL_OBJS | tr ' ' '\n' | grep -v _http.o)
-libs="$(variable JSON_C_LIBS) $(variable BPF_LIBS) $(variable NCURSES_LIBS)"
+libs=$(variable TOOL_LIBS)
 # shellcheck disable=SC2086 # words
 cc -std=gnu11 -D_GNU_SOURCE -I. -Iinclude -Iinclude/uapi -o "$tmp/statpage" tools/no_http.c $objs build/lib.a \
 	-pthread -lm $libs || fail "does not link"
