@@ -274,9 +274,9 @@ static inline int csf_thread_try_(struct csf_snap *s)
 		if (!(s->p.hdr.flags & (CSF_F_PARKED | CSF_F_DEAD))) {
 			/* The server's program can miss a switch to us, which the next one mends. */
 			if (s->p.state == CSF_ONCPU || s->p.hdr.clock != CSF_CLOCK_MONOTONIC ||
-			    switched++ == 20)
+			    s->p.tid != csf_gettid_() || switched++ == CSF_SWITCHES_)
 				break;
-			csf_switch_();
+			csf_switch_(switched);
 			continue;
 		}
 		if (reopened++)
@@ -319,7 +319,7 @@ __attribute__((noinline, cold, unused)) static int csf_thread_slow_(struct csf_s
  *	EOPNOTSUPP	no MADV_WIPEONFORK: without it a forked child could not be made safe
  *	EPERM	a thread that the module cannot follow (io_uring worker, on its way out)
  *	EBUSY	only with somebody else's page: it was being written whenever we looked
- *	ENOSPC, ETIMEDOUT	of statpage serve: it has no page left; it did not answer within 2 s
+ *	ENOSPC, ETIMEDOUT	of statpage serve: it has no page left; it did not answer within 10 s
  */
 static inline int csf_thread_snap(struct csf_snap *s)
 {

@@ -63,6 +63,11 @@ static inline long csf_sys_(long nr, long a, long b, long c, long d, long e)
 	return ret;
 }
 
+static inline uint32_t csf_gettid_(void)
+{
+	return (uint32_t)csf_sys_(SYS_gettid, 0, 0, 0, 0, 0);
+}
+
 static inline int csf_fail_(int err)
 {
 	errno = err;
@@ -314,7 +319,7 @@ static inline void *csf_map_(const char *path, unsigned int kind, size_t min, si
 /* How long an answer may take; a struct timeval. */
 static inline void csf_patience_(long sock)
 {
-	const long limit[2] = {2, 0};
+	const long limit[2] = {10, 0};
 
 	csf_sys_(SYS_setsockopt, sock, SOL_SOCKET, SO_RCVTIMEO, (long)limit, sizeof(limit));
 }
@@ -358,7 +363,7 @@ static inline long csf_ask_(long sock)
 	request.magic = CSF_MAGIC;
 	request.abi = CSF_ABI_VERSION;
 	request.kind = CSF_KIND_THREAD;
-	request.tid = (uint32_t)csf_sys_(SYS_gettid, 0, 0, 0, 0, 0);
+	request.tid = csf_gettid_();
 	n = csf_sys_(SYS_write, sock, (long)&request, sizeof(request), 0, 0);
 	if (n < 0)
 		return n;
@@ -384,14 +389,20 @@ static inline long csf_ask_(long sock)
 	return fd;
 }
 
-/* Have the calling thread switched off its CPU and back, which is when the server's program writes. */
-static inline void csf_switch_(void)
-{
-	struct timespec least;
+/* More than it takes, see csf_switch_(). */
+#define CSF_SWITCHES_ 40
 
-	least.tv_sec = 0;
-	least.tv_nsec = 1;
-	csf_sys_(SYS_nanosleep, (long)&least, 0, 0, 0, 0);
+/*
+ * Have the calling thread switched off its CPU and back, which is when the server's program writes; the nth
+ * time it takes a little longer, so that it is not again between the same two threads.
+ */
+static inline void csf_switch_(int n)
+{
+	struct timespec nap;
+
+	nap.tv_sec = 0;
+	nap.tv_nsec = n < 4 ? 1 : 20000 * n;
+	csf_sys_(SYS_nanosleep, (long)&nap, 0, 0, 0, 0);
 }
 
 /* A page begins when its thread is next switched to, which may have happened in the call above, or not. */
@@ -400,7 +411,7 @@ static inline void csf_begin_(const struct csf_thread *pg)
 	int i;
 
 	for (i = 0; i < 100 && !__atomic_load_n(&pg->start_tsc, __ATOMIC_ACQUIRE); i++)
-		csf_switch_();
+		csf_switch_(0);
 }
 
 /* The caller's page from the server. Signals are blocked. NULL with errno. */

@@ -2,7 +2,9 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -20,7 +22,7 @@
 #define BPFFS	    "/sys/fs/bpf"
 #define BPFFS_MAGIC 0xcafe4a11
 #define PIN_DIR	    BPFFS "/statpage/threads-" THREADS_VERSION
-#define NR_FRESH    16 /* pages ready: to make one takes a grace period */
+#define NR_FRESH    32 /* pages ready: to make some takes a grace period */
 
 #define NR_LINKS 3
 
@@ -28,7 +30,7 @@ static struct {
 	struct threads_bpf *bpf;
 	int link[NR_LINKS];
 	volatile uint64_t *slots; /* enum threads_slot, THREADS_MAX of them */
-	unsigned int max, next;
+	unsigned int max;
 	uint32_t key_type, value_type; /* of a page's map, in the object's BTF */
 } t;
 
@@ -214,30 +216,45 @@ static unsigned int count(enum threads_slot what)
 	return n;
 }
 
-/* Put a new page into a slot that has none, or one whose thread has ended. 0 or -errno. */
-static int make_fresh(void)
+/* Put a new page into a slot. The kernel waits a grace period: many may wait for the same one. */
+static void *fill(void *slot_of)
 {
-	uint32_t slot = 0;
-	int fd, ret = 0;
+	uint32_t slot = *(uint32_t *)slot_of;
+	int fd = page_new();
 
-	while (slot < t.max && t.slots[slot] != THREADS_EMPTY && t.slots[slot] != THREADS_ENDED)
-		slot++;
-	if (slot == t.max)
-		return -ENOSPC;
-	fd = page_new();
 	if (fd < 0)
-		return fd;
-	if (bpf_map_update_elem(bpf_map__fd(t.bpf->maps.pages), &slot, &fd, 0))
-		ret = -errno;
-	else
+		return NULL;
+	if (!bpf_map_update_elem(bpf_map__fd(t.bpf->maps.pages), &slot, &fd, 0))
 		t.slots[slot] = THREADS_FRESH;
 	close(fd);
-	return ret;
+	return NULL;
 }
 
-bool serve_refill(void)
+/* Fill slots that have no page, or one whose thread has ended, until there are enough fresh ones. */
+static void refill(void)
 {
-	return count(THREADS_FRESH) < NR_FRESH && !make_fresh();
+	unsigned int want = NR_FRESH - count(THREADS_FRESH), nr = 0;
+	pthread_t thread[NR_FRESH];
+	uint32_t slot[NR_FRESH];
+	bool started[NR_FRESH];
+
+	for (uint32_t i = 0; i < t.max && nr < want; i++)
+		if (t.slots[i] == THREADS_EMPTY || t.slots[i] == THREADS_ENDED)
+			slot[nr++] = i;
+	for (unsigned int i = 0; i < nr; i++) {
+		started[i] = !pthread_create(&thread[i], NULL, fill, &slot[i]);
+		if (!started[i])
+			fill(&slot[i]);
+	}
+	for (unsigned int i = 0; i < nr; i++)
+		if (started[i])
+			pthread_join(thread[i], NULL);
+}
+
+void serve_refill(void)
+{
+	if (count(THREADS_FRESH) < NR_FRESH / 2)
+		refill();
 }
 
 /* A descriptor of the map in a slot. */
@@ -278,13 +295,12 @@ int serve_register(pid_t pid, uint64_t start_ticks, uint32_t tid)
 	uint32_t slot = 0;
 	int ret;
 
-	if (!count(THREADS_FRESH)) {
-		ret = make_fresh();
-		if (ret)
-			return ret;
-	}
-	while (t.slots[slot] != THREADS_FRESH)
+	if (!count(THREADS_FRESH))
+		refill();
+	while (slot < THREADS_MAX && t.slots[slot] != THREADS_FRESH)
 		slot++;
+	if (slot == THREADS_MAX)
+		return -ENOSPC;
 	*r = (struct threads_request){
 		.tid = tid,
 		.slot = slot,

@@ -7,7 +7,6 @@
 #ifndef LIB_SERVE_BPF_H
 #define LIB_SERVE_BPF_H
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -29,8 +28,8 @@ int serve_open(unsigned int max, struct serve_why *why);
  */
 int serve_register(pid_t pid, uint64_t start_ticks, uint32_t tid);
 
-/* Make one page ready for who comes next; false: there are enough. It takes some 10 ms. */
-bool serve_refill(void);
+/* See that pages are ready for who comes next. It takes some 10 ms when there are few. */
+void serve_refill(void);
 
 /* Mark every page dead, detach, and leave nothing behind. */
 void serve_end(void);

@@ -34,6 +34,7 @@ t_stress   ko=coarse_stat_fs vm=stress
 t_tools    ko=coarse_stat_fs with=tools/csfcat with=build/eventloop
 t_export   ko=coarse_stat_fs ko=kstats ko=kstats_demo with=tools/statpage
 t_pages    ko=coarse_stat_fs with=tools/statpage
+t_serve    with=tools/statpage with=build/tests/threads
 t_doctor   with=tools/statpage with=coarse_stat_fs with=kstats
 t_run      with=tools/statpage with=build/tests/workload with=build/tests/i386call
 t_run_bpf  with=tools/statpage with=build/tests/workload with=build/tests/i386call with=build/tests/bpf_ids

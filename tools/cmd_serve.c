@@ -208,14 +208,13 @@ static bool answer(int i)
 
 static void serve(int signals, int listener)
 {
-	bool more = true;
-
 	fds[0] = (struct pollfd){.fd = signals, .events = POLLIN};
 	fds[1] = (struct pollfd){.fd = listener, .events = POLLIN};
 	for (;;) {
+		serve_refill();
 		/* Who does not fit waits in the listener's queue. */
 		fds[1].events = nr_clients < MAX_CLIENTS ? POLLIN : 0;
-		if (poll(fds, (nfds_t)(2 + nr_clients), more ? 0 : 250) < 0 && errno != EINTR)
+		if (poll(fds, (nfds_t)(2 + nr_clients), 250) < 0 && errno != EINTR)
 			return;
 		if (fds[0].revents)
 			return;
@@ -225,7 +224,6 @@ static void serve(int signals, int listener)
 				drop(i);
 		if (fds[1].revents & POLLIN && nr_clients < MAX_CLIENTS)
 			welcome(listener);
-		more = serve_refill();
 	}
 }
 

@@ -329,6 +329,38 @@ static void ends(const char *how)
 	waitpid(pid, NULL, 0);
 }
 
+static void *signal_main(void *main_tid)
+{
+	nap(MS);
+	syscall(SYS_tgkill, getpid(), *(pid_t *)main_tid, SIGUSR1);
+	return NULL;
+}
+
+static void no_op(int sig)
+{
+	(void)sig;
+}
+
+/* Snapshots among many switches, each of which must be the thread's, on its CPU. */
+static void steady(int rounds)
+{
+	pid_t tid = gettid();
+	struct csf_snap s;
+	int good = 0;
+	pthread_t t;
+
+	signal(SIGUSR1, no_op);
+	for (int i = 0; i < rounds; i++) {
+		pthread_create(&t, NULL, signal_main, &tid);
+		for (int j = 0; j < 20; j++) {
+			good += !csf_thread_snap(&s);
+			usleep(100);
+		}
+		pthread_join(t, NULL);
+	}
+	printf("good %d\n", good);
+}
+
 /* A snapshot at each line of standard input: the server comes and goes meanwhile. */
 static void follow(void)
 {
@@ -356,6 +388,8 @@ int main(int argc, char **argv)
 		many(n, false);
 	else if (!strcmp(what, "at_once"))
 		many(n, true);
+	else if (!strcmp(what, "steady"))
+		steady(n);
 	else if (!strcmp(what, "forked"))
 		forked();
 	else if (!strcmp(what, "ask"))

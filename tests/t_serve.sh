@@ -1,0 +1,137 @@
+#!/bin/sh
+# SPDX-License-Identifier: GPL-2.0
+# This test checks statpage serve on this kernel, by tests/native/threads.c: pages by BPF tell what the kernel's
+# own sources tell, and nothing is left behind. tests/native/t_serve.sh has more of it, on the host's kernel.
+# shellcheck disable=SC3043 # busybox's sh has local
+set -u
+nr=0 bad=0 why=""
+t=/t/threads
+
+begin()
+{
+	name=$1 why=""
+}
+
+end()
+{
+	nr=$((nr + 1))
+	if [ -z "$why" ]; then
+		echo "ok $nr - $name"
+	else
+		cat /tmp/out /tmp/served 2>/dev/null | sed 's/^/#   /'
+		echo "not ok $nr - $name: $why"
+		bad=1
+	fi
+}
+
+is()
+{
+	[ "$1" = "$2" ] || why=${why:-"$3: got '$1', expected '$2'"}
+}
+
+# near GOT EXPECTED WHAT: within a tenth and 10 ms, as an emulated CPU may be held up between the two clocks.
+near()
+{
+	local off=$(($1 - $2))
+
+	[ "${off#-}" -le $(($2 / 10 + 10000000)) ] || why=${why:-"$3: $1, not $2"}
+}
+
+at_least()
+{
+	[ "$1" -ge "$2" ] || why=${why:-"$3: $1, less than $2"}
+}
+
+of()
+{
+	sed -n "s/^$1 //p" /tmp/out
+}
+
+start()
+{
+	statpage serve >/tmp/served 2>&1 &
+	server=$!
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		grep -q "^serving" /tmp/served && return
+		sleep 1
+	done
+	why=${why:-"it does not start"}
+}
+
+begin "serve: buckets are what the kernel says, among two spinners on one CPU"
+start
+$t work >/tmp/out 2>&1
+is $? 0 "status"
+is "$(of clock)" 2 "the clock"
+is "$(of tid)" "$(of own_tid)" "the thread"
+if [ -n "$(of wall_ns)" ]; then
+	is $(($(of cpu_ns) + $(of runq_ns) + $(of sleep_ns) + $(of dsleep_ns) + $(of iowait_ns))) "$(of wall_ns)" \
+		"the sum"
+	near "$(of cpu_ns)" "$(of kernel_cpu_ns)" "CPU time"
+	near "$(of runq_ns)" "$(of kernel_runq_ns)" "run queue time"
+	at_least "$(of sleep_ns)" 80000000 "10 naps of 10 ms"
+	at_least "$(of dsleep_ns)" 40000000 "a vfork child of 50 ms"
+	at_least "$(of block)" 11 "voluntary switches"
+fi
+end
+
+begin "serve: threads, each with its own"
+$t at_once 30 >/tmp/out 2>&1
+is "$(of good)" 30 "at once"
+$t many 100 >/tmp/out 2>&1
+is "$(of good)" 100 "one after the other"
+$t steady 50 >/tmp/out 2>&1
+is "$(of good)" 1000 "snapshots of one among many switches"
+$t forked >/tmp/out 2>&1
+is "$(of child) $(of parent)" "1 1" "a forked child and its parent"
+end
+
+begin "serve: who may have what"
+is "$($t ask 1)" 3 "another process's thread"
+$t protect >/tmp/out 2>&1
+is "$(of writable) $(of mprotect)" "EPERM EACCES" "mmap and mprotect"
+end
+
+for how in exec exit; do
+	begin "serve: who has another process's page sees its $how"
+	$t $how >/tmp/out 2>&1
+	is "$(of before) $(of tid) $(of after)" "0 1 1" "flags before, the thread, the mark after"
+	end
+done
+
+begin "serve: killed, the pages are taken over; the end leaves nothing"
+mkfifo /tmp/ask
+$t follow </tmp/ask >/tmp/out 2>&1 &
+follower=$!
+exec 7>/tmp/ask
+nth()
+{
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		[ "$(wc -l </tmp/out)" -ge "$1" ] && return
+		sleep 1
+	done
+	why=${why:-"no snapshot $1"}
+}
+nth 1
+kill -KILL $server
+wait $server 2>/dev/null
+echo >&7
+nth 2
+start
+echo >&7
+nth 3
+is "$(cut -d ' ' -f 2 /tmp/out | uniq | wc -l)" 1 "starts of the accounting"
+is "$(awk '{ print $4 }' /tmp/out | sort -n | uniq | wc -l)" 3 "different counts"
+kill $server
+wait $server
+is $? 0 "status of the orderly end"
+echo >&7
+nth 4
+is "$(tail -n 1 /tmp/out)" ENOENT "after the end"
+exec 7>&-
+wait $follower
+[ ! -e /sys/fs/bpf/statpage ] || why=${why:-"/sys/fs/bpf/statpage is still there"}
+end
+umount /sys/fs/bpf 2>/dev/null
+echo "1..$nr"
+exit $bad
