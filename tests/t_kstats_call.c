@@ -93,8 +93,8 @@ static void t_migration(const char *via)
 		wait_all();
 		METRIC("m", &m);
 		sound("m", &m);
-		CHECK(m.count == 1 && m.min_avg >= 4 * MS && m.max_avg <= traced_for(),
-		      "%s", m.head);
+		CHECK(m.count == 1 && m.min_avg >= 4 * MS && m.max_avg <= traced_for(), "%s",
+		      m.head);
 		REMOVES("m");
 	}
 }

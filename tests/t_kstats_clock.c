@@ -52,14 +52,14 @@ static void t_monotonic(void)
 		CHECK(strstr(m.head, "clock monotonic") && !strcmp(m.via, "kretprobe") &&
 			      strstr(m.head, "# fallback direct: the TSC is not usable"),
 		      "%s", m.head);
-		CHECK(m.count == 5 && m.min_avg >= 10 * MS && m.max_avg <= traced_for(),
-		      "%s", m.head);
+		CHECK(m.count == 5 && m.min_avg >= 10 * MS && m.max_avg <= traced_for(), "%s",
+		      m.head);
 		REMOVES("s");
 		CHECK(control("trace s start kstats_demo_sleep via direct") == -EOPNOTSUPP, "%s",
 		      why);
 		METRIC("demo_annotated", &m);
-		CHECK(m.count == 5 && m.min_avg >= 10 * MS && m.max_avg <= traced_for(),
-		      "%s", m.head);
+		CHECK(m.count == 5 && m.min_avg >= 10 * MS && m.max_avg <= traced_for(), "%s",
+		      m.head);
 	}
 }
 

@@ -14,8 +14,8 @@ static void t_functions(const char *via)
 		METRIC("x", &m);
 		sound("x", &m);
 		CHECK(!strcmp(via, "auto") || !strcmp(m.via, via), "via %s", m.via);
-		CHECK(m.count == 50 && m.min_avg >= 2 * MS && m.head_sum <= traced_for(),
-		      "%s", m.head);
+		CHECK(m.count == 50 && m.min_avg >= 2 * MS && m.head_sum <= traced_for(), "%s",
+		      m.head);
 		CHECK(!demo("inner", 1, 3), "demo");
 		METRIC("x", &m);
 		sound("x", &m);
