@@ -228,8 +228,10 @@ static bool wait_keys(struct top_ui *ui, uint64_t until_ns, const sigset_t *open
 	struct timespec ts = {(time_t)(left / 1000000000u), (long)(left % 1000000000u)};
 	int ch;
 
-	if (ppoll(&in, 1, until_ns ? &ts : NULL, open) > 0 && !(in.revents & POLLIN))
-		return false; /* the terminal is gone */
+	/* The terminal is gone: it is always ready then, and no signal gets in. */
+	if (ppoll(&in, 1, until_ns ? &ts : NULL, open) > 0 &&
+	    in.revents & (POLLHUP | POLLERR | POLLNVAL))
+		return false;
 	if (quit_signal)
 		return false;
 	/* A resize is a key, too. */

@@ -224,6 +224,19 @@ wait_for 'all processes: .* last '
 tm list-panes -F '#{pane_pid}' | xargs pgrep -P | xargs kill -TERM
 wait_for '^status 0$' SIGTERM
 
+begin "a terminal that goes away ends it"
+workload
+live "$top -p $pid"
+check eventually shows spinner "no spinner"
+viewer=$(pgrep -f "^$top -p $pid\$")
+check test -n "$viewer" "no view"
+tm kill-server
+ended() { ! [ -e "/proc/$viewer" ]; }
+check eventually ended "it runs on"
+kill "$pid"
+wait "$pid" 2>/dev/null
+pid=''
+
 begin "all processes: pids, and --count ends it"
 live "$statpage top --interval 100ms --count 20"
 wait_for '^ +PID +TID S '
@@ -272,7 +285,7 @@ said 2 "no process has pid $gone" --once -p "$gone"
 said 2 "PID is a number from 1 to 4194304, not 'x'" --once -p x
 said 2 "--interval is a time from 1ms to 24h, such as 500ms, not '5'" --once --interval 5
 said 2 "N is a number from 1 to 1000000000, not '0'" --json --count 0
-said 2 "no engine 'x', expected proc" --once --engine x
+said 2 "no engine 'x', expected pages, proc" --once --engine x
 said 2 "top takes no argument 'x'; a process is named by -p PID" --once x
 said 2 "--once is one interval: leave --count out, or --once" --once --count 2
 said 2 "PID and N are whole numbers" --once -p 1.5
