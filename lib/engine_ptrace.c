@@ -4,7 +4,7 @@
  *
  * A thread is seized, not attached to: group stops are then told apart from signals, and nothing
  * the program sees is faked. What each stop means is in ptrace(2); the cases that took care:
- *  - a new thread may report before or after its parent reports the clone;
+ *  - a new thread may report before or after its parent reports the clone, and even end before;
  *  - exec by a thread that is no leader: it goes on under the leader's number, the old number is in
  *    the event's message, and its peers vanish;
  *  - exit_group and SIGKILL end threads with a call still open: it is counted as never returning;
@@ -39,14 +39,45 @@ static struct task *adopt(struct session *s, pid_t tid, const struct proc *paren
 	return p ? tree_add_task(&s->tree, p, tid) : NULL;
 }
 
+/* Without memory it will be taken for a new one that ends unseen. */
+static void keep_early(struct session *s, pid_t tid)
+{
+	if (s->nr_early == s->max_early) {
+		size_t max = s->max_early ? 2 * s->max_early : 16;
+		pid_t *more = realloc(s->early, max * sizeof(*more));
+
+		if (!more)
+			return;
+		s->early = more;
+		s->max_early = max;
+	}
+	s->early[s->nr_early++] = tid;
+}
+
+/* Whether a thread that is told of now has come and gone already. */
+static bool was_early(struct session *s, pid_t tid)
+{
+	for (size_t i = 0; i < s->nr_early; i++)
+		if (s->early[i] == tid) {
+			s->early[i] = s->early[--s->nr_early];
+			return true;
+		}
+	return false;
+}
+
 static void on_clone(struct session *s, struct task *k)
 {
 	unsigned long tid;
+	struct task *born;
 
 	/* From now on its resource usage may contain a child's: its own is read before its end. */
 	ptrace_want_exit_stop(k);
-	if (!ptrace(PTRACE_GETEVENTMSG, k->tid, 0, &tid) && !tree_task(&s->tree, (pid_t)tid) &&
-	    !adopt(s, (pid_t)tid, k->proc))
+	if (ptrace(PTRACE_GETEVENTMSG, k->tid, 0, &tid))
+		return;
+	born = tree_task(&s->tree, (pid_t)tid);
+	if (born)
+		born->unclaimed = false;
+	else if (!was_early(s, (pid_t)tid) && !adopt(s, (pid_t)tid, k->proc))
 		s->tree.sink->warn(s->tree.sink, "no memory to follow pid %lu", tid);
 }
 
@@ -157,8 +188,11 @@ static void on_stop(struct session *s, pid_t tid, int status, uint64_t stop_ns)
 	case PTRACE_EVENT_STOP:
 		if (is_stop_signal(sig))
 			how = PTRACE_LISTEN;
-		else if (!k && !s->detaching)
-			adopt(s, tid, NULL);
+		else if (!k && !s->detaching) {
+			k = adopt(s, tid, NULL);
+			if (k)
+				k->unclaimed = true;
+		}
 		break;
 	}
 	resume(s, tid, how, how == PTRACE_LISTEN ? 0 : deliver);
@@ -179,6 +213,8 @@ static void on_end(struct session *s, pid_t tid, int status, const struct rusage
 	if (!k)
 		return;
 	p = k->proc;
+	if (k->unclaimed)
+		keep_early(s, tid);
 	tree_del_task(&s->tree, k);
 	/* A leader is reported when its last thread is gone. */
 	if (tid != p->pid)
@@ -311,6 +347,7 @@ static int run(const struct run_opts *o, struct run_sink *sink, struct run_resul
 	if (!ret && res->started && !res->interrupted)
 		tree_finish(&s.tree, RTS_EXIT, res->wait_status);
 	tree_free(&s.tree);
+	free(s.early);
 	watch_stop();
 	return ret;
 }

@@ -62,6 +62,7 @@ struct task {
 		BY_SCHEDSTAT
 	} cpu_source;	/* of enter_cpu_ns */
 	bool exit_stop; /* reports its exit before it happens */
+	bool unclaimed; /* it reported before its parent told of it */
 };
 
 #define NOT_OPEN  (-2)

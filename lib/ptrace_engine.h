@@ -34,6 +34,8 @@ struct session {
 		int status;
 	} died; /* a wait status that was met outside of the loop; tid 0: none */
 	struct child child;
+	pid_t *early; /* threads that ended before their parents told of them */
+	size_t nr_early, max_early;
 };
 
 /* Fork the program, seized and stopped before it executes. 0 or -errno after a warning. */
