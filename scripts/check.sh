@@ -7,7 +7,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
-. tests/skips.sh
+. scripts/skips.sh
 out=build/check
 run=tests/debian/run.sh
 

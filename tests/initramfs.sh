@@ -6,8 +6,8 @@
 set -euo pipefail
 
 top=$(cd "$(dirname "$0")/.." && pwd)
-# shellcheck source=tests/skips.sh
-. "$top/tests/skips.sh"
+# shellcheck source=scripts/skips.sh
+. "$top/scripts/skips.sh"
 release=${VM_MODULES##*/}
 
 die() { echo "initramfs.sh: $*" >&2; exit 1; }
@@ -100,7 +100,7 @@ main()
 	cp "$top/tests/vm-inner.sh" "$dir/init"
 	printf '%s\n' "$@" >"$dir/etc/tests"
 	sed '/^#/d; /^$/d' "$top/tests/splats.deny" >"$dir/etc/splats.deny"
-	cp "$top/tests/skips.sh" "$dir/etc/skips.sh"
+	cp "$top/scripts/skips.sh" "$dir/etc/skips.sh"
 	skip_list "$top/tests/kernels" >"$dir/etc/kernels"
 	echo "root:x:0:0:root:/root:/bin/sh
 nobody:x:65534:65534:nobody:/:/bin/sh" >"$dir/etc/passwd"

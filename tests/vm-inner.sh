@@ -188,7 +188,7 @@ main()
 	case $(cat /proc/cmdline) in *vm.probe*) finish ;; esac
 	exec </dev/null >/dev/ttyS2 2>&1
 	stty -F /dev/ttyS2 raw
-	# shellcheck source=tests/skips.sh
+	# shellcheck source=scripts/skips.sh
 	. /etc/skips.sh
 	RELEASE=$(uname -r)
 	echo "# Linux $RELEASE, $(nproc) CPU, up $(cut -d ' ' -f 1 /proc/uptime) s"

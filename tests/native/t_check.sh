@@ -42,7 +42,7 @@ is "$(tests/native/run.sh "$tmp/t_stops.sh" | tail -n 1)" "not ok - $tmp/t_stops
 rm -f build/tests/native/t_stops.log
 
 begin "a skip is right where the list has it for this place, and nowhere else"
-. tests/skips.sh
+. scripts/skips.sh
 printf '# a comment\n\n6.1.*  | t_a  | one * | why\nhost root | native | two | why\n' >"$tmp/kernels"
 skip_list "$tmp/kernels" >"$tmp/list"
 for place in "6.1.0-9 cpus=2|t_a|one case|0" "6.12.0 cpus=2|t_a|one case|1" "6.1.0-9 cpus=2|t_b|one case|1" \
