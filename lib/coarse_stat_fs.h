@@ -315,7 +315,8 @@ __attribute__((noinline, cold, unused)) static int csf_thread_slow_(struct csf_s
  *	EPROTO	not a page of this ABI
  *	ENOMEM	no memory, also by the limit of the memory cgroup; too many mappings
  *	EMFILE, ENFILE	no descriptor free for the moment of the first use
- *	EAGAIN	mlockall(MCL_FUTURE) is in force and RLIMIT_MEMLOCK is used up
+ *	EAGAIN	mlockall(MCL_FUTURE) is in force and RLIMIT_MEMLOCK is used up; statpage serve was not seen to
+ *		write the page
  *	EOPNOTSUPP	no MADV_WIPEONFORK: without it a forked child could not be made safe
  *	EPERM	a thread that the module cannot follow (io_uring worker, on its way out)
  *	EBUSY	only with somebody else's page: it was being written whenever we looked

@@ -393,8 +393,9 @@ static inline long csf_ask_(long sock)
 #define CSF_SWITCHES_ 40
 
 /*
- * Have the calling thread switched off its CPU and back, which is when the server's program writes; the nth
- * time it takes a little longer, so that it is not again between the same two threads.
+ * Have the calling thread switched off its CPU and back, which is when the server's program writes. The nth
+ * time it takes a little longer: the shortest nap may be over before it has begun, and it shall not be
+ * again between the same two threads.
  */
 static inline void csf_switch_(int n)
 {
@@ -406,12 +407,13 @@ static inline void csf_switch_(int n)
 }
 
 /* A page begins when its thread is next switched to, which may have happened in the call above, or not. */
-static inline void csf_begin_(const struct csf_thread *pg)
+static inline int csf_begin_(const struct csf_thread *pg)
 {
 	int i;
 
-	for (i = 0; i < 100 && !__atomic_load_n(&pg->start_tsc, __ATOMIC_ACQUIRE); i++)
-		csf_switch_(0);
+	for (i = 0; i < CSF_SWITCHES_ && !__atomic_load_n(&pg->start_tsc, __ATOMIC_ACQUIRE); i++)
+		csf_switch_(i);
+	return __atomic_load_n(&pg->start_tsc, __ATOMIC_ACQUIRE) ? 0 : csf_fail_(EAGAIN);
 }
 
 /* The caller's page from the server. Signals are blocked. NULL with errno. */
@@ -432,9 +434,11 @@ static inline void *csf_map_served_(size_t *len)
 	}
 	*len = CSF_SERVE_BYTES;
 	page = csf_map_fd_(fd, CSF_KIND_THREAD, CSF_THREAD_MIN_, *len);
-	if (page)
-		csf_begin_((const struct csf_thread *)page);
-	return page;
+	if (!page || !csf_begin_((const struct csf_thread *)page))
+		return page;
+	munmap(page, *len);
+	errno = EAGAIN;
+	return NULL;
 }
 
 /* The caller's page: of the filesystem, or where it is not mounted from the server. NULL with errno. */

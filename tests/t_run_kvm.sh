@@ -36,7 +36,9 @@ vcpu()
 		grep -o "\"$2\":[0-9.]*" | head -n 1 | cut -d: -f2
 }
 
-# Its tracepoints come with the module.
+# Its tracepoints come with the module, which a test before this one may have left.
+rmmod kvm_amd 2>/dev/null || rmmod kvm_intel 2>/dev/null
+rmmod kvm 2>/dev/null
 statpage run --engine bpf -f json -o out -- workload calls 10
 is "$? $(grep -c '"vcpu":' out)" "0 0" "exit status and virtual CPUs"
 is "$(grep -c '"cannot_see":"[^"]*virtual CPU exits' out)" 2 "what the engine says that it cannot see"

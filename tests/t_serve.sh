@@ -77,9 +77,9 @@ end
 
 begin "serve: threads, each with its own"
 $t at_once 30 >/tmp/out 2>&1
-is "$(of good)" 30 "at once"
+is "$(of good) $(of errno)" "30 0" "at once"
 $t many 100 >/tmp/out 2>&1
-is "$(of good)" 100 "one after the other"
+is "$(of good) $(of errno)" "100 0" "one after the other"
 $t steady 50 >/tmp/out 2>&1
 is "$(of good)" 1000 "snapshots of one among many switches"
 $t forked >/tmp/out 2>&1
