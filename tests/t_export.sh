@@ -174,6 +174,7 @@ cmp -s metrics.part files/statpage.prom.part || bad="$bad the copy is not what i
 stop
 end "a copy of the files tells what the module does"
 
+rm -rf nobody
 su nobody -s /bin/sh -c "mkdir /tmp/nobody && /t/statpage export --textfile /tmp/nobody" 2>err
 is $? 0 "status"
 is "$(grep -c 'this needs root' err) $(wc -l <err)" "1 1" "message"

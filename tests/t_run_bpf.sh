@@ -187,6 +187,7 @@ falls_back()
 	is "$?$(cat err)" 0 "auto: status and what it says"
 }
 
+rm -rf nobody
 mkdir -m 777 nobody
 caps="it needs CAP_BPF and CAP_PERFMON, as root has them"
 for disabled in 0 2; do
