@@ -90,10 +90,19 @@ end "exec by a thread that is not the leader"
 
 statpage run --engine bpf -f json -o json -- workload threads 200 >own
 own() { awk -v n="$1" '$1 == n { print $2 }' own; }
-is "$(of json gettid count)" "$(own gettid)" gettid
-is "$(of json write count)" $(($(own write_ring) + 2)) write
-is "$(of json futex 11)" "$(own futex_errors)" "EAGAIN of futex"
-is "$(grep '"scope":"tree"' json | grep -o '"complete":[a-z]*')" '"complete":true' "complete"
+# Where the kernel preempts a program at a call (6.13 and later), it leaves out those of other threads on that CPU:
+# then the record says that it is not complete, and has a few less.
+few=0
+[ "$(grep '"scope":"tree"' json | grep -o '"complete":[a-z]*')" = '"complete":true' ] || few=10
+case $(uname -r) in 6.[1-9].* | 6.1[0-2].*) is $few 0 "complete" ;; esac
+# near NAME GOT OWN
+near()
+{
+	if [ "$2" -gt "$3" ] || [ "$2" -lt $(($3 - few)) ]; then is "$2" "$3" "$1"; fi
+}
+near gettid "$(of json gettid count)" "$(own gettid)"
+near write "$(of json write count)" $(($(own write_ring) + 2))
+near "EAGAIN of futex" "$(of json futex 11)" "$(own futex_errors)"
 end "8 threads on futexes and pipes count themselves the same"
 
 # Numbers of a record that a program still runs for: each adds to those before, and open calls are told.
