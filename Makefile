@@ -67,6 +67,7 @@ BPF_NEEDS = $(if $(BPFTOOL),,bpftool) $(if $(shell command -v $(CLANG)),,clang) 
 BPF_MISSING := $(strip $(BPF_NEEDS))
 ifeq ($(BPF_MISSING),)
 BPF_SRCS := \
+	lib/bpf_may.c \
 	lib/bpf_node.c \
 	lib/bpf_pins.c \
 	lib/bpf_spec.c \

@@ -6,7 +6,6 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 #include <errno.h>
-#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 
 #include "run.skel.h"
 
+#include "lib/bpf_may.h"
 #include "lib/bpf_tree.h"
 #include "lib/cgroup.h"
 #include "lib/child.h"
@@ -41,28 +41,6 @@ struct watch {
 };
 
 static struct watch w;
-
-static int say_nothing(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	(void)level;
-	(void)fmt;
-	(void)ap;
-	return 0;
-}
-
-/* Root without a capability may not, a user with it may. */
-static bool has_caps(void)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct d[2] = {{0}};
-	uint64_t have;
-
-	if (syscall(SYS_capget, &head, d))
-		return false;
-	have = d[0].effective | (uint64_t)d[1].effective << 32;
-	return have & (1ull << CAP_SYS_ADMIN) ||
-	       (have & (1ull << CAP_BPF) && have & (1ull << CAP_PERFMON));
-}
 
 /* What the kernel said to bpf(), for a person. */
 static void explain(int err, char *why, size_t len)
@@ -217,7 +195,7 @@ static int prepare(const struct run_opts *o, char *why, size_t len)
 		snprintf(why, len, "--kvm-stats needs a watcher that can stop the program");
 		return -EINVAL;
 	}
-	if (!has_caps()) {
+	if (!bpf_may_load()) {
 		snprintf(why, len, "it needs CAP_BPF and CAP_PERFMON, as root has them");
 		return -EPERM;
 	}
@@ -225,7 +203,7 @@ static int prepare(const struct run_opts *o, char *why, size_t len)
 		snprintf(why, len, "this kernel has no BTF (/sys/kernel/btf/vmlinux)");
 		return -ENOENT;
 	}
-	libbpf_set_print(say_nothing);
+	bpf_be_quiet();
 	w = (struct watch){.opts = o, .child = CHILD_INIT};
 	ret = load();
 	if (ret) {

@@ -7,7 +7,6 @@
 #include <bpf/libbpf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/capability.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,6 +18,7 @@
 
 #include "dist.skel.h"
 
+#include "lib/bpf_may.h"
 #include "lib/bpf_node.h"
 #include "lib/bpf_pins.h"
 #include "lib/bpf_spec.h"
@@ -44,33 +44,11 @@ struct making {
 	struct dist_why *why;
 };
 
-static int say_nothing(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	(void)level;
-	(void)fmt;
-	(void)ap;
-	return 0;
-}
-
 /* ---- may we? ---- */
-
-/* Root without a capability may not, a user with it may. */
-static bool has_caps(void)
-{
-	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
-	struct __user_cap_data_struct d[2] = {{0}};
-	uint64_t have;
-
-	if (syscall(SYS_capget, &head, d))
-		return false;
-	have = d[0].effective | (uint64_t)d[1].effective << 32;
-	return have & (1ull << CAP_SYS_ADMIN) ||
-	       (have & (1ull << CAP_BPF) && have & (1ull << CAP_PERFMON));
-}
 
 static int probe(struct dist_why *why)
 {
-	if (!has_caps())
+	if (!bpf_may_load())
 		return dist_fail(why, -EPERM,
 				 "permission denied: this needs root, or CAP_BPF and "
 				 "CAP_PERFMON");
@@ -335,7 +313,7 @@ static int trace(const struct dist_spec *spec, struct dist_why *why)
 		err = locate_both(&m);
 	if (err)
 		return err;
-	libbpf_set_print(say_nothing);
+	bpf_be_quiet();
 	lock = bpf_pins_lock(why);
 	if (lock < 0)
 		return lock;
@@ -387,7 +365,7 @@ static int try_here(struct dist_why *why)
 	char note[200];
 	int err = probe(why);
 
-	libbpf_set_print(say_nothing);
+	bpf_be_quiet();
 	if (!err)
 		err = bpf_place_find(&m.start, spec.start, false, why);
 	if (err)

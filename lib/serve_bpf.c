@@ -17,6 +17,7 @@
 #include "include/uapi/threads_bpf.h"
 #include "threads.skel.h"
 
+#include "lib/bpf_may.h"
 #include "lib/serve_bpf.h"
 
 #define BPFFS	    "/sys/fs/bpf"
@@ -56,14 +57,6 @@ __attribute__((format(printf, 3, 4))) static int fail(struct serve_why *why, int
 	return err;
 }
 
-static int say_nothing(enum libbpf_print_level level, const char *fmt, va_list ap)
-{
-	(void)level;
-	(void)fmt;
-	(void)ap;
-	return 0;
-}
-
 /* As bpftool does: mount bpffs where it belongs, if nobody has. */
 static int make_pin_dir(struct serve_why *why)
 {
@@ -87,7 +80,7 @@ static int load(struct serve_why *why)
 	struct bpf_map *inner;
 	int ret;
 
-	libbpf_set_print(say_nothing);
+	bpf_be_quiet();
 	t.bpf = threads_bpf__open_opts(&opts);
 	if (!t.bpf)
 		return fail(why, -errno, "libbpf: %s", strerror(errno));

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: MIT */
+/* What the BPF engines ask before they load anything. */
+#ifndef LIB_BPF_MAY_H
+#define LIB_BPF_MAY_H
+
+#include <stdbool.h>
+
+/* Whether this process has the capabilities: root without them may not, a user with them may. */
+bool bpf_may_load(void);
+
+/* Keep libbpf's own words from stderr: the engines say in one line what went wrong. */
+void bpf_be_quiet(void);
+
+#endif /* LIB_BPF_MAY_H */
