@@ -105,36 +105,6 @@ static int load_demo(void)
 	return ret;
 }
 
-/* A child that calls the demo `times` times, `gap` ms apart; after SIGCONT if first is negative. */
-static pid_t child(const char *what, int n, int times, int cpu, int first, int gap)
-{
-	pid_t pid = fork();
-
-	if (pid)
-		return pid;
-	if (cpu >= 0)
-		pin_to(cpu);
-	if (first < 0)
-		raise(SIGSTOP);
-	else
-		sleep_ms(first);
-	for (; times; times--) {
-		if (demo(what, n, 1))
-			_exit(1);
-		if (gap)
-			sleep_ms(gap);
-	}
-	_exit(0);
-}
-
-static void wait_all(void)
-{
-	int status;
-
-	while (wait(&status) > 0)
-		CHECK(!status, "a child failed");
-}
-
 /* Calls of the demo's functions since the last look. */
 static long calls_made(void)
 {

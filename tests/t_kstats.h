@@ -270,6 +270,39 @@ static inline void sleep_ms(unsigned int ms)
 		;
 }
 
+/*
+ * A child that calls the demo `times` times, `gap` ms apart, after waiting `first` ms, or for SIGCONT if
+ * that is negative.
+ */
+static inline pid_t child(const char *what, int n, int times, int cpu, int first, int gap)
+{
+	pid_t pid = fork();
+
+	if (pid)
+		return pid;
+	if (cpu >= 0)
+		pin_to(cpu);
+	if (first < 0)
+		raise(SIGSTOP);
+	else
+		sleep_ms(first);
+	for (; times; times--) {
+		if (demo(what, n, 1))
+			_exit(1);
+		if (gap)
+			sleep_ms(gap);
+	}
+	_exit(0);
+}
+
+static inline void wait_all(void)
+{
+	int status;
+
+	while (wait(&status) > 0)
+		CHECK(!status, "a child failed");
+}
+
 /* Wait until cond holds, for 20 s at most. */
 #define UNTIL(cond)                        \
 	({                                 \
