@@ -114,7 +114,13 @@ if needs_bpf "exec by a thread that is not the leader"; then
 fi
 
 if needs_bpf "a program of 8 threads on futexes and pipes counts itself the same"; then
-	$bpf -f json -o "$tmp/json" -- "$w" threads 2000 >"$tmp/own"
+	# Some kernels tell no program of the switch away from a few threads, those of a hypervisor's agent say: a call
+	# that comes back in it has no split, and its row says so by having none. That run is told, and another made.
+	for run in 1 2 3 4 5 6; do
+		$bpf -f json -o "$tmp/json" -- "$w" threads 2000 >"$tmp/own"
+		[ "$(jq '[.syscalls[] | has("on_cpu_ns")] | all' "$tmp/json")" = false ] || break
+		echo "# run $run: a row has no split"
+	done
 	own()
 	{
 		awk -v n="$1" '$1 == n { print $2 }' "$tmp/own"
@@ -199,7 +205,7 @@ else
 fi
 
 if needs_bpf "a million calls over live intervals add up to a million"; then
-	$bpf -f jsonl --interval 20ms -o "$tmp/million" -- "$w" calls 1000000
+	$bpf -f jsonl --interval 5ms -o "$tmp/million" -- "$w" calls 1000000
 	check test "$(jq -r 'select(.reason == "interval").seq' "$tmp/million" | wc -l)" -ge 10 "intervals"
 	jq -r 'select(.scope == "process") | [.syscalls[] | select(.name == "getppid").count] | add // 0' \
 		"$tmp/million" >"$tmp/n"
