@@ -115,6 +115,7 @@ TOOL_SRCS := \
 	tools/export_collect.c \
 	tools/export_file.c \
 	tools/export_threads.c \
+	tools/pace.c \
 	tools/run_output.c \
 	$(BPF_TOOLS) \
 	$(CONVERT_SRCS) \

@@ -25,9 +25,6 @@ int export_check(const struct export_opts *o);
 /* All there is to tell, now; for the caller to free. NULL: no memory. */
 char *export_text(const struct export_opts *o, enum om_dialect dialect, size_t *len);
 
-/* Block SIGTERM and SIGINT; the descriptor can be read once one came. -1 after a message. */
-int export_signals(void);
-
 /* Listen at [ADDR:]PORT until a signal comes. Returns 0, CMD_FAILED or CMD_USAGE after a message. */
 int export_serve(const char *where, const struct export_opts *o);
 

@@ -6,34 +6,16 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <poll.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "tools/cmd.h"
 #include "tools/export.h"
+#include "tools/pace.h"
 
 #define NAME "statpage.prom"
-
-int export_signals(void)
-{
-	sigset_t set;
-	int fd;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGTERM);
-	sigaddset(&set, SIGINT);
-	sigprocmask(SIG_BLOCK, &set, NULL);
-	fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	if (fd < 0)
-		cmd_err("signalfd: %s", strerror(errno));
-	return fd;
-}
 
 static int write_all(int fd, const char *text, size_t len)
 {
@@ -81,28 +63,9 @@ static int write_file(int dir, const struct export_opts *o)
 	return err;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + (uint64_t)ts.tv_nsec;
-}
-
-/* Sleep until the next multiple of interval since the start. Returns 1 when a signal came. */
-static int wait_next(int signals, uint64_t start_ns, uint64_t interval_ns)
-{
-	struct pollfd p = {.fd = signals, .events = POLLIN};
-	uint64_t left = interval_ns - (now_ns() - start_ns) % interval_ns;
-	struct timespec ts = {.tv_sec = (time_t)(left / 1000000000),
-			      .tv_nsec = (long)(left % 1000000000)};
-
-	return ppoll(&p, 1, &ts, NULL) > 0;
-}
-
 int export_textfile(const char *path, uint64_t interval_ns, const struct export_opts *o)
 {
-	uint64_t start = now_ns();
+	uint64_t start = pace_now();
 	int dir, signals, up, err, was = 0;
 	bool wrote;
 
@@ -110,7 +73,7 @@ int export_textfile(const char *path, uint64_t interval_ns, const struct export_
 	if (dir < 0)
 		return cmd_err("%s: %s", path, strerror(errno));
 	up = export_check(o);
-	signals = up < 0 ? -1 : export_signals();
+	signals = up < 0 ? -1 : pace_signals(0);
 	if (signals < 0) {
 		close(dir);
 		return CMD_FAILED;
@@ -121,7 +84,7 @@ int export_textfile(const char *path, uint64_t interval_ns, const struct export_
 		if (err && err != was)
 			cmd_err("%s/%s: %s", path, NAME, strerror(err));
 		wrote |= !err;
-		if (!wrote || !interval_ns || wait_next(signals, start, interval_ns))
+		if (!wrote || !interval_ns || pace_wait(signals, start, interval_ns, UINT64_MAX))
 			break;
 	}
 	close(signals);

@@ -18,6 +18,7 @@
 
 #include "tools/cmd.h"
 #include "tools/export.h"
+#include "tools/pace.h"
 
 #define MOST_CLIENTS 16
 #define IDLE_S	     10 /* without a byte to or from a client */
@@ -276,7 +277,7 @@ int export_serve(const char *where, const struct export_opts *o)
 			"--listen is [ADDR:]PORT, an IP address ([...] around one of IPv6) and a "
 			"number up to 65535, not '%s'",
 			where);
-	signals = export_signals();
+	signals = pace_signals(0);
 	fd = signals < 0 ? -1 : listen_at(where, ai);
 	freeaddrinfo(ai);
 	if (fd >= 0 && export_check(o) >= 0)
