@@ -26,32 +26,6 @@ static const char usage[] =
 	"                 iowait_ns, irq_ns, softirq_ns, steal_ns, guest_ns, guest_nice_ns. user_ns includes\n"
 	"                 guest_ns, nice_ns includes guest_nice_ns.\n";
 
-#define NR_TIMES 10
-
-/* Columns of /proc/stat, and where a row keeps them. */
-static const struct {
-	const char *name;
-	size_t at;
-} times[NR_TIMES] = {
-	{"user", offsetof(struct csf_cpu_row, user_ns)},
-	{"nice", offsetof(struct csf_cpu_row, nice_ns)},
-	{"system", offsetof(struct csf_cpu_row, system_ns)},
-	{"idle", offsetof(struct csf_cpu_row, idle_ns)},
-	{"iowait", offsetof(struct csf_cpu_row, iowait_ns)},
-	{"irq", offsetof(struct csf_cpu_row, irq_ns)},
-	{"softirq", offsetof(struct csf_cpu_row, softirq_ns)},
-	{"steal", offsetof(struct csf_cpu_row, steal_ns)},
-	{"guest", offsetof(struct csf_cpu_row, guest_ns)},
-	{"guest_nice", offsetof(struct csf_cpu_row, guest_nice_ns)},
-};
-/* user and nice include the guest columns behind it. */
-#define NR_DISJOINT 8
-
-static uint64_t row_ns(const struct csf_cpu_row *row, int i)
-{
-	return *(const __u64 *)((const char *)row + times[i].at);
-}
-
 static int read_table(struct cpu_table *t)
 {
 	return cpu_table_read(t) ? cmd_csf_err("cpu") : 0;
@@ -63,8 +37,8 @@ static void print_ticks(const char *name, const struct csf_cpu_row *row)
 	int i;
 
 	fputs(name, stdout);
-	for (i = 0; i < NR_TIMES; i++)
-		printf(" %" PRIu64, row_ns(row, i) / tick);
+	for (i = 0; i < CPU_TABLE_TIMES; i++)
+		printf(" %" PRIu64, cpu_row_ns(row, i) / tick);
 	putchar('\n');
 }
 
@@ -82,36 +56,10 @@ static void print_stat(const struct cpu_table *t)
 		}
 }
 
-static void print_json_row(const struct csf_cpu_row *row)
-{
-	int i;
-
-	for (i = 0; i < NR_TIMES; i++)
-		printf("%s\"%s_ns\":%" PRIu64, i ? "," : "", times[i].name, row_ns(row, i));
-	putchar('}');
-}
-
 static void print_json(const struct cpu_table *t)
 {
-	const struct csf_cpu_snap *s = &t->sum;
-	const char *comma = "";
-	uint32_t i;
-
-	printf("{\"update_mono_ns\":%" PRIu64
-	       ",\"period_us\":%u,\"tick_ns\":%u,\"nr_updates\":%" PRIu64
-	       ",\"nr_corrected\":%" PRIu64 ",\"all\":{",
-	       s->update_mono_ns, s->period_us, s->tick_ns, s->nr_updates, s->nr_corrected);
-	print_json_row(&s->row);
-	printf(",\"cpus\":[");
-	for (i = 0; i < s->nr_cpus; i++) {
-		if (!(t->cpu[i].flags & CSF_CPU_POSSIBLE))
-			continue;
-		printf("%s{\"cpu\":%u,\"online\":%s,", comma, i,
-		       t->cpu[i].flags & CSF_CPU_ONLINE ? "true" : "false");
-		print_json_row(&t->cpu[i]);
-		comma = ",";
-	}
-	puts("]}");
+	cpu_table_json(stdout, t, NULL);
+	putchar('\n');
 }
 
 static void print_percent(const char *name, const struct csf_cpu_row *from,
@@ -120,12 +68,13 @@ static void print_percent(const char *name, const struct csf_cpu_row *from,
 	double all = 0;
 	int i;
 
-	for (i = 0; i < NR_DISJOINT; i++)
-		all += (double)(row_ns(to, i) - row_ns(from, i));
+	for (i = 0; i < CPU_TABLE_DISJOINT; i++)
+		all += (double)(cpu_row_ns(to, i) - cpu_row_ns(from, i));
 	printf("%-8s", name);
-	for (i = 0; i < NR_TIMES; i++)
+	for (i = 0; i < CPU_TABLE_TIMES; i++)
 		if (all > 0)
-			printf(" %7.1f", 100 * (double)(row_ns(to, i) - row_ns(from, i)) / all);
+			printf(" %7.1f",
+			       100 * (double)(cpu_row_ns(to, i) - cpu_row_ns(from, i)) / all);
 		else
 			printf(" %7s", "-");
 	putchar('\n');
@@ -137,8 +86,8 @@ static void print_shares(const struct cpu_table *from, const struct cpu_table *t
 	uint32_t i;
 
 	printf("%-8s", "percent");
-	for (i = 0; i < NR_TIMES; i++)
-		printf(" %7s", i == NR_TIMES - 1 ? "gnice" : times[i].name);
+	for (i = 0; i < CPU_TABLE_TIMES; i++)
+		printf(" %7s", i == CPU_TABLE_TIMES - 1 ? "gnice" : cpu_table_names[i]);
 	printf("   of %.3f s\n", (double)(to->sum.update_mono_ns - from->sum.update_mono_ns) / 1e9);
 	print_percent("cpu", &from->sum.row, &to->sum.row);
 	for (i = 0; i < to->sum.nr_cpus; i++)

@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0
-/* Reading the cpu page whole. */
+/* The cpu page: reading it whole, and as JSON. */
 #include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/cpu_table.h"
 
@@ -49,4 +52,56 @@ void cpu_table_free(struct cpu_table *t)
 {
 	free(t->cpu);
 	t->cpu = NULL;
+}
+
+const char *const cpu_table_names[CPU_TABLE_TIMES] = {
+	"user", "nice",	   "system", "idle",  "iowait",
+	"irq",	"softirq", "steal",  "guest", "guest_nice",
+};
+
+_Static_assert(sizeof(struct csf_cpu_row) ==
+		       offsetof(struct csf_cpu_row, user_ns) + CPU_TABLE_TIMES * sizeof(__u64),
+	       "a row's times are those of /proc/stat, in its order");
+
+uint64_t cpu_row_ns(const struct csf_cpu_row *row, int i)
+{
+	return (&row->user_ns)[i];
+}
+
+static void put_row(FILE *f, const struct csf_cpu_row *row)
+{
+	for (int i = 0; i < CPU_TABLE_TIMES; i++)
+		fprintf(f, "%s\"%s_ns\":%" PRIu64, i ? "," : "", cpu_table_names[i],
+			cpu_row_ns(row, i));
+	fputc('}', f);
+}
+
+void cpu_table_json(FILE *f, const struct cpu_table *t, const char *source)
+{
+	const struct csf_cpu_snap *s = &t->sum;
+	bool page = !source || !strcmp(source, "coarse_stat_fs");
+	const char *comma = "";
+
+	fputc('{', f);
+	if (source)
+		fprintf(f, "\"source\":\"%s\",", source);
+	fprintf(f, "\"update_mono_ns\":%" PRIu64, (uint64_t)s->update_mono_ns);
+	if (page)
+		fprintf(f,
+			",\"period_us\":%u,\"tick_ns\":%u,\"nr_updates\":%" PRIu64
+			",\"nr_corrected\":%" PRIu64,
+			s->period_us, s->tick_ns, (uint64_t)s->nr_updates,
+			(uint64_t)s->nr_corrected);
+	fputs(",\"all\":{", f);
+	put_row(f, &s->row);
+	fputs(",\"cpus\":[", f);
+	for (uint32_t i = 0; i < s->nr_cpus; i++) {
+		if (!(t->cpu[i].flags & CSF_CPU_POSSIBLE))
+			continue;
+		fprintf(f, "%s{\"cpu\":%u,\"online\":%s,", comma, i,
+			t->cpu[i].flags & CSF_CPU_ONLINE ? "true" : "false");
+		put_row(f, &t->cpu[i]);
+		comma = ",";
+	}
+	fputs("]}", f);
 }
