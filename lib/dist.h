@@ -98,7 +98,7 @@ struct dist_engine {
 extern const struct dist_engine engine_kmod;
 
 /*
- * Let probe, metrics and read of engine_kmod look at a copy of the module's files in this folder, which
+ * Let probe, list, metrics and read of engine_kmod look at a copy of the module's files in this folder, which
  * must stay valid; NULL: at the module's own again.
  */
 void engine_kmod_from(const char *dir);

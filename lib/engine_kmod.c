@@ -215,14 +215,16 @@ static int parse_node(char *line, struct dist_node *node)
 static int list(int (*fn)(const struct dist_node *node, void *data), void *data,
 		struct dist_why *why)
 {
+	char path[PATH_MAX], line[1024];
 	struct dist_node node;
-	char line[1024];
 	int err = 0;
 	FILE *f;
 
-	f = fopen(NODES, "re");
+	if (snprintf(path, sizeof(path), "%s/" KSTATS_NODES, copy ? copy : KSTATS_DIR) >= PATH_MAX)
+		return dist_fail(why, -ENAMETOOLONG, "%.200s: the path is too long", copy);
+	f = fopen(path, "re");
 	if (!f)
-		return no_file(NODES, why);
+		return no_file(path, why);
 	while (!err && fgets(line, sizeof(line), f)) {
 		if (*line == '#') {
 			memset(&node, 0, sizeof(node));
@@ -233,7 +235,8 @@ static int list(int (*fn)(const struct dist_node *node, void *data), void *data,
 		}
 		err = parse_node(line, &node);
 		if (err)
-			dist_fail(why, err, "%s: not a line of this version: %.60s", NODES, line);
+			dist_fail(why, err, "%.200s: not a line of this version: %.60s", path,
+				  line);
 		else
 			err = fn(&node, data);
 	}
