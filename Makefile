@@ -39,8 +39,12 @@ CONVERT_SRCS := \
 	lib/report_dist.c \
 	lib/report_html.c \
 	lib/report_read.c \
+	lib/replay.c \
+	lib/replay_parts.c \
+	lib/replay_times.c \
 	tools/cmd_convert.c \
-	tools/cmd_report.c
+	tools/cmd_report.c \
+	tools/replay.c
 JSON_C_LIBS := -ljson-c
 else
 CONVERT_SRCS := tools/no_convert.c
@@ -103,6 +107,7 @@ TOOL_SRCS := \
 	tools/cmd_doctor.c \
 	tools/cmd_export.c \
 	tools/cmd_ls.c \
+	tools/cmd_record.c \
 	tools/cmd_run.c \
 	tools/cmd_self.c \
 	tools/cmd_show.c \
@@ -269,7 +274,7 @@ $(BUILD)/libstatpage-vdso.so: lib/rts/vdso_count.c $(RTS_SRCS) build/gen/syscall
 
 tools/statpage: $(TOOL_OBJS) $(BUILD)/lib.a
 	$(if $(JSON_C_LIBS),,@echo "make: no json-c headers (Debian: libjson-c-dev):" \
-		"statpage convert and report are left out" >&2)
+		"statpage convert, report and --replay are left out" >&2)
 	$(if $(HTTPD_LIBS),,@echo "make: no libmicrohttpd headers (Debian: libmicrohttpd-dev):" \
 		"statpage export has no --listen" >&2)
 	$(if $(NCURSES_LIBS),,@echo "make: no ncurses (Debian: libncurses-dev):" \

@@ -155,10 +155,23 @@ static void put_quantiles(FILE *f, const struct hist *h)
 	}
 }
 
-void fmt_dist_json(FILE *f, const char *name, const struct dist_metric *m, int cpu)
+static void put_ledger(FILE *f, const struct dist_ledger *l)
+{
+	fprintf(f,
+		",\"attempted\":%" PRIu64 ",\"recorded\":%" PRIu64 ",\"missed\":%" PRIu64
+		",\"causes\":",
+		l->attempted, l->recorded, l->missed);
+	put_string(f, l->causes);
+	fprintf(f,
+		",\"filtered\":%" PRIu64 ",\"stopped\":%" PRIu64 ",\"inside\":%" PRIu64
+		",\"unpaired\":%" PRIu64,
+		l->filtered, l->stopped, l->inside, l->unpaired);
+}
+
+/* All but the bracket that ends it. */
+static void put_metric(FILE *f, const char *name, const struct dist_metric *m, int cpu)
 {
 	const struct hist *h = fmt_dist_pick(m, cpu);
-	const struct dist_ledger *l = &m->ledger;
 
 	fputs("{\"name\":", f);
 	put_string(f, name);
@@ -168,15 +181,9 @@ void fmt_dist_json(FILE *f, const char *name, const struct dist_metric *m, int c
 	put_string(f, m->state);
 	fputs(",\"origin\":", f);
 	put_string(f, m->origin);
-	fprintf(f,
-		",\"complete\":%s,\"attempted\":%" PRIu64 ",\"recorded\":%" PRIu64
-		",\"missed\":%" PRIu64 ",\"causes\":",
-		l->missed ? "false" : "true", l->attempted, l->recorded, l->missed);
-	put_string(f, l->causes);
-	fprintf(f,
-		",\"filtered\":%" PRIu64 ",\"stopped\":%" PRIu64 ",\"inside\":%" PRIu64
-		",\"unpaired\":%" PRIu64 ",\"count\":%" PRIu64,
-		l->filtered, l->stopped, l->inside, l->unpaired, h ? h->count : 0);
+	fprintf(f, ",\"complete\":%s", m->ledger.missed ? "false" : "true");
+	put_ledger(f, &m->ledger);
+	fprintf(f, ",\"count\":%" PRIu64, h ? h->count : 0);
 	/* A CPU's sum is known by its slots' averages only. */
 	if (h && h->count && h->sum != UINT64_MAX && cpu < 0)
 		fprintf(f, ",\"sum\":%" PRIu64, h->sum);
@@ -188,5 +195,65 @@ void fmt_dist_json(FILE *f, const char *name, const struct dist_metric *m, int c
 	fputs("},\"slots\":[", f);
 	if (h)
 		put_slots(f, h);
-	fputs("]}\n", f);
+	fputc(']', f);
+}
+
+void fmt_dist_json(FILE *f, const char *name, const struct dist_metric *m, int cpu)
+{
+	put_metric(f, name, m, cpu);
+	fputs("}\n", f);
+}
+
+/* What a slot is can be told from its number; there may be many CPUs. */
+static void put_cpu(FILE *f, unsigned int cpu, const struct hist *h)
+{
+	const char *comma = "";
+
+	fprintf(f, "{\"cpu\":%u,\"slots\":[", cpu);
+	for (unsigned int i = 0; i < h->nr; i++) {
+		if (!h->slot[i].count)
+			continue;
+		fprintf(f, "%s[%u,%" PRIu64 ",%" PRIu64 "]", comma, i, h->slot[i].count,
+			h->slot[i].sum);
+		comma = ",";
+	}
+	fputs("]}", f);
+}
+
+void fmt_dist_json_whole(FILE *f, const char *engine, const char *name, const struct dist_metric *m)
+{
+	const char *comma = "";
+
+	put_metric(f, name, m, -1);
+	fputs(",\"engine\":", f);
+	put_string(f, engine);
+	fputs(",\"notes\":", f);
+	put_string(f, m->notes);
+	fputs(",\"per_cpu\":[", f);
+	for (unsigned int i = 0; i < m->nr_cpus; i++) {
+		if (!m->cpu[i] || !m->cpu[i]->count)
+			continue;
+		fputs(comma, f);
+		put_cpu(f, i, m->cpu[i]);
+		comma = ",";
+	}
+	fputs("]}", f);
+}
+
+void fmt_dist_node_json(FILE *f, const char *engine, const struct dist_node *n)
+{
+	const struct {
+		const char *key, *value;
+	} words[] = {{"name", n->name}, {"start", n->start}, {"end", n->end},  {"by", n->by},
+		     {"via", n->via},	{"state", n->state}, {"note", n->note}};
+
+	fputs("{\"engine\":", f);
+	put_string(f, engine);
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		fprintf(f, ",\"%s\":", words[i].key);
+		put_string(f, words[i].value);
+	}
+	fprintf(f, ",\"bits\":%u,\"gap\":%s", n->bits, n->gap ? "true" : "false");
+	put_ledger(f, &n->ledger);
+	fputc('}', f);
 }

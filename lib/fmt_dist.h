@@ -18,6 +18,14 @@ void fmt_dist_quantiles(FILE *f, const char *name, const struct dist_metric *m, 
 /* One JSON object a line; docs/kstats.md has its keys. */
 void fmt_dist_json(FILE *f, const char *name, const struct dist_metric *m, int cpu);
 
+/*
+ * For recordings: the same object of all CPUs without a newline, with `engine`, `notes`, and in `per_cpu` the
+ * samples of each CPU; docs/json.md has the keys. And a node.
+ */
+void fmt_dist_json_whole(FILE *f, const char *engine, const char *name,
+			 const struct dist_metric *m);
+void fmt_dist_node_json(FILE *f, const char *engine, const struct dist_node *n);
+
 /* "attempted 5 recorded 4 missed 1 (instance 1)", and what else is not 0. */
 void fmt_dist_ledger(FILE *f, const struct dist_ledger *l);
 

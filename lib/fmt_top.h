@@ -11,6 +11,13 @@
 /* One object a line; docs/top.md has its keys. engine: those of thread times, in use. */
 void fmt_top_json(FILE *f, const struct top_report *r, const struct thread_engine *const *engine);
 
+/* One of its threads for a recording, which has `epoch` besides and no `interval`; no newline. */
+void fmt_top_sample_json(FILE *f, const struct thread_sample *s);
+
+/* The key of a number of a thread, and any bytes as a JSON string. */
+const char *fmt_top_field(enum thread_field field);
+void fmt_top_string(FILE *f, const char *s);
+
 /* Tables of threads, in their order in the report, CPUs and distributions. */
 void fmt_top_text(FILE *f, const struct top_report *r, const struct thread_engine *const *engine);
 

@@ -16,8 +16,7 @@ static const char *const field_names[THREAD_NR_FIELDS] = {
 	[THREAD_MIN_FLT] = "min_flt",  [THREAD_MAJ_FLT] = "maj_flt",
 };
 
-/* Any bytes, as a string. */
-static void put_string(FILE *f, const char *s)
+void fmt_top_string(FILE *f, const char *s)
 {
 	char text[2048];
 	struct rts_buf b = {.p = text, .cap = sizeof(text) - 1};
@@ -36,14 +35,18 @@ static void put_values(FILE *f, const char *comma, unsigned int known, const uin
 		}
 }
 
-static void put_thread(FILE *f, const struct top_thread *t)
+const char *fmt_top_field(enum thread_field field)
 {
-	const struct thread_sample *s = t->s;
+	return field_names[field];
+}
 
+/* All but the bracket that ends it. */
+static void put_sample(FILE *f, const struct thread_sample *s)
+{
 	fprintf(f, "{\"pid\":%d,\"tid\":%d,\"comm\":", s->pid, s->tid);
-	put_string(f, s->comm);
+	fmt_top_string(f, s->comm);
 	fputs(",\"engine\":", f);
-	put_string(f, s->engine->name);
+	fmt_top_string(f, s->engine->name);
 	if (s->state)
 		fprintf(f, ",\"state\":\"%c\"", s->state);
 	if (s->cpu >= 0)
@@ -53,6 +56,17 @@ static void put_thread(FILE *f, const struct top_thread *t)
 	fprintf(f, ",\"time_ns\":%" PRIu64 ",\"total\":{", s->mono_ns);
 	put_values(f, "", s->known, s->value);
 	fputc('}', f);
+}
+
+void fmt_top_sample_json(FILE *f, const struct thread_sample *s)
+{
+	put_sample(f, s);
+	fprintf(f, ",\"epoch\":%" PRIu64 "}", s->epoch);
+}
+
+static void put_thread(FILE *f, const struct top_thread *t)
+{
+	put_sample(f, t->s);
 	if (t->d.wall_ns) {
 		fprintf(f, ",\"interval\":{\"wall_ns\":%" PRIu64, t->d.wall_ns);
 		put_values(f, ",", t->d.known, t->d.value);
@@ -83,10 +97,10 @@ static void put_cpus(FILE *f, const struct top_report *r)
 	fputs(",\"cpus\":{", f);
 	if (!r->nr_cpus) {
 		fputs("\"absent\":", f);
-		put_string(f, r->no_cpus);
+		fmt_top_string(f, r->no_cpus);
 	} else {
 		fputs("\"source\":", f);
-		put_string(f, r->cpu_source);
+		fmt_top_string(f, r->cpu_source);
 		fputs(",\"all\":{", f);
 		put_cpu(f, &r->cpu[0]);
 		fputs("},\"online\":[", f);
@@ -122,16 +136,16 @@ static void put_dists(FILE *f, const struct top_report *r)
 	fputs(",\"distributions\":{", f);
 	if (!r->dist_engine) {
 		fputs("\"absent\":", f);
-		put_string(f, r->no_dists);
+		fmt_top_string(f, r->no_dists);
 	} else {
 		fputs("\"engine\":", f);
-		put_string(f, r->dist_engine);
+		fmt_top_string(f, r->dist_engine);
 		fputs(",\"metrics\":[", f);
 		for (size_t i = 0; i < r->nr_dists; i++) {
 			const struct top_dist *d = &r->dist[i];
 
 			fputs(i ? ",{\"name\":" : "{\"name\":", f);
-			put_string(f, d->name);
+			fmt_top_string(f, d->name);
 			fprintf(f, ",\"missed\":%" PRIu64, d->missed);
 			put_hist(f, "total", d->all);
 			put_hist(f, "interval", d->interval);
@@ -152,9 +166,9 @@ void fmt_top_json(FILE *f, const struct top_report *r, const struct thread_engin
 	fputs(",\"engines\":[", f);
 	for (int i = 0; engine[i]; i++) {
 		fputs(i ? ",{\"name\":" : "{\"name\":", f);
-		put_string(f, engine[i]->name);
+		fmt_top_string(f, engine[i]->name);
 		fputs(",\"cannot_see\":", f);
-		put_string(f, engine[i]->cannot_see);
+		fmt_top_string(f, engine[i]->cannot_see);
 		fputc('}', f);
 	}
 	fputs("],\"threads\":[", f);

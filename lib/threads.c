@@ -16,12 +16,14 @@ const struct thread_engine *const thread_engines[] = {
 	NULL,
 };
 #define NR_ENGINES (sizeof(thread_engines) / sizeof(thread_engines[0]) - 1)
+#define MAX_IN_USE 8
 
 struct threads {
 	unsigned int nr;
-	const struct thread_engine *engine[NR_ENGINES]; /* in the order of the table */
-	void *state[NR_ENGINES];
+	const struct thread_engine *engine[MAX_IN_USE]; /* in the order of the table */
+	void *state[MAX_IN_USE];
 };
+_Static_assert(NR_ENGINES <= MAX_IN_USE, "room for all");
 
 struct thread_sample *thread_list_add(struct thread_list *l)
 {
@@ -106,6 +108,21 @@ int threads_open(struct threads **out, const char *engine, pid_t pid, char *why,
 	if (!t->nr) {
 		free(t);
 		return err;
+	}
+	*out = t;
+	return 0;
+}
+
+int threads_open_as(struct threads **out, const struct thread_engine *const *engine,
+		    void *const *state)
+{
+	struct threads *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return -ENOMEM;
+	for (; engine[t->nr] && t->nr < MAX_IN_USE; t->nr++) {
+		t->engine[t->nr] = engine[t->nr];
+		t->state[t->nr] = state[t->nr];
 	}
 	*out = t;
 	return 0;

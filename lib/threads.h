@@ -102,6 +102,10 @@ struct threads;
 int threads_open(struct threads **out, const char *engine, pid_t pid, char *why, size_t len);
 void threads_close(struct threads *t);
 
+/* The same of engines that are open: `engine` ends with NULL, and each has its state. Takes them over. */
+int threads_open_as(struct threads **out, const struct thread_engine *const *engine,
+		    void *const *state);
+
 /*
  * Replace the list by a sample of each thread, in the order of pid and tid. Of a thread that several
  * engines see there is one, of the engine that sees most. -ESRCH: see thread_engine.sample.

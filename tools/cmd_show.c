@@ -2,10 +2,12 @@
 /* statpage show: a metric as text, quantiles, JSON or a plot. */
 #include <getopt.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include "lib/record.h"
 #include "tools/cmd.h"
 #include "tools/dist_view.h"
+#include "tools/replay.h"
 
 static const char usage[] =
 	"show [--cpu N] [--quantiles | --json | --plot | --heatmap] METRIC...\n"
@@ -20,33 +22,88 @@ static const char usage[] =
 	"                     came in it\n"
 	"  --interval TIME    of the heat map: 500ms, 10s, 1m; default 1s\n"
 	"  --count N          lines of the heat map; default: until ^C\n"
+	"  --replay FILE      what statpage record wrote, at its end; the heat map goes through all of it, a line an\n"
+	"                     instant, or --interval\n"
 	"\n"
 	"Pictures are as wide as the terminal, and plain ASCII unless the locale is UTF-8. Colours are for\n"
 	"terminals, and not where NO_COLOR is set.\n";
 
+static int show(const struct dist_engine *const *engines, char *const *names,
+		const struct dist_view *view)
+{
+	int ret = 0;
+
+	if (view->as == DIST_HEATMAP)
+		return dist_heatmap(dist_engine_of(engines, *names), *names, view);
+	for (; *names; names++)
+		ret |= dist_show(dist_engine_of(engines, *names), *names, view);
+	return ret;
+}
+
+static int live(char *const *names, const char *cpu, struct dist_view *view)
+{
+	const struct dist_engine *const *engines;
+
+	if (cpu && dist_view_cpu(cpu, (unsigned int)sysconf(_SC_NPROCESSORS_CONF), view))
+		return CMD_USAGE;
+	if (!view->interval_ns)
+		view->interval_ns = 1000000000u;
+	engines = dist_engines();
+	return engines ? show(engines, names, view) : CMD_FAILED;
+}
+
+/* A heat map begins with the first instant that has the metric. */
+static int go_to(const char *name)
+{
+	const struct dist_engine *const *engines;
+	struct dist_why why;
+	int ret;
+
+	while ((ret = replay_on(0)) > 0) {
+		engines = replay_engines(&why);
+		if (engines && dist_engine_of(engines, name)->has(name))
+			return 0;
+	}
+	return ret < 0 ? CMD_FAILED : 0;
+}
+
+static int replayed(const char *file, char *const *names, const char *cpu, struct dist_view *view)
+{
+	const struct dist_engine *const *engines;
+	int ret;
+
+	view->replay = true;
+	ret = view->as == DIST_HEATMAP ? replay_begin(file) : replay_last(file);
+	if (!ret && cpu)
+		ret = dist_view_cpu(cpu, replay_head()->nr_cpus, view);
+	if (!ret && view->as == DIST_HEATMAP)
+		ret = go_to(*names);
+	if (!ret) {
+		engines = replay_dists();
+		ret = engines ? show(engines, names, view) : CMD_FAILED;
+	}
+	replay_close();
+	return ret;
+}
+
 int cmd_show(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"cpu", required_argument, NULL, 'c'},
-		{"quantiles", no_argument, NULL, 'q'},
-		{"json", no_argument, NULL, 'j'},
-		{"plot", no_argument, NULL, 'p'},
-		{"heatmap", no_argument, NULL, 'm'},
-		{"interval", required_argument, NULL, 'i'},
-		{"count", required_argument, NULL, 'n'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		{"cpu", required_argument, NULL, 'c'},	 {"quantiles", no_argument, NULL, 'q'},
+		{"json", no_argument, NULL, 'j'},	 {"plot", no_argument, NULL, 'p'},
+		{"heatmap", no_argument, NULL, 'm'},	 {"interval", required_argument, NULL, 'i'},
+		{"count", required_argument, NULL, 'n'}, {"replay", required_argument, NULL, 'r'},
+		{"help", no_argument, NULL, 'h'},	 {0},
 	};
-	uint64_t interval_ns = 0;
-	double count = 0;
 	struct dist_view view = {.cpu = -1};
-	const struct dist_engine *const *engines;
+	const char *cpu = NULL, *file = NULL;
+	double count = 0;
 	int c, ret = 0;
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		switch (c) {
 		case 'c':
-			ret = dist_view_cpu(optarg, &view);
+			cpu = optarg;
 			break;
 		case 'q':
 			ret = dist_view_as(DIST_QUANTILES, &view);
@@ -61,14 +118,18 @@ int cmd_show(int argc, char **argv)
 			ret = dist_view_as(DIST_HEATMAP, &view);
 			break;
 		case 'i':
-			interval_ns = rts_duration(optarg);
-			if (!interval_ns)
+			view.interval_ns = rts_duration(optarg);
+			if (!view.interval_ns)
 				ret = cmd_usage(
 					"--interval takes 1ms to 24h, as 500ms, 10s or 1m, not '%s'",
 					optarg);
 			break;
 		case 'n':
 			ret = cmd_number("--count", optarg, 1, 1e9, &count);
+			view.count = (unsigned int)count;
+			break;
+		case 'r':
+			file = optarg;
 			break;
 		case 'h':
 			cmd_help(usage);
@@ -81,17 +142,9 @@ int cmd_show(int argc, char **argv)
 	}
 	if (optind == argc)
 		return cmd_usage("show needs the name of a metric; 'ls' lists the traced ones");
-	if (view.as != DIST_HEATMAP && (interval_ns || count > 0))
+	if (view.as != DIST_HEATMAP && (view.interval_ns || view.count))
 		return cmd_usage("--interval and --count go with --heatmap");
 	if (view.as == DIST_HEATMAP && optind != argc - 1)
 		return cmd_usage("--heatmap takes one metric");
-	engines = dist_engines();
-	if (!engines)
-		return CMD_FAILED;
-	if (view.as == DIST_HEATMAP)
-		return dist_heatmap(dist_engine_of(engines, argv[optind]), argv[optind], view.cpu,
-				    interval_ns ? interval_ns : 1000000000u, (unsigned int)count);
-	for (; optind < argc; optind++)
-		ret |= dist_show(dist_engine_of(engines, argv[optind]), argv[optind], &view);
-	return ret;
+	return file ? replayed(file, argv + optind, cpu, &view) : live(argv + optind, cpu, &view);
 }

@@ -290,7 +290,7 @@ static int number_option(int c, struct request *r)
 		r->spec.cpu = (int)v;
 		break;
 	case OPT_CPU:
-		ret = dist_view_cpu(optarg, &r->view);
+		ret = dist_view_cpu(optarg, (unsigned int)sysconf(_SC_NPROCESSORS_CONF), &r->view);
 		break;
 	case OPT_MAXACTIVE:
 		ret = whole("--maxactive", optarg, 1, 65536, &v);

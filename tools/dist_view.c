@@ -14,12 +14,13 @@
 #include "lib/fmt_plot.h"
 #include "tools/cmd.h"
 #include "tools/dist_view.h"
+#include "tools/replay.h"
 
 static const struct dist_engine *const all_engines[] = {&engine_kmod, &engine_dist_bpf};
 #define NR_ENGINES (sizeof(all_engines) / sizeof(all_engines[0]))
 
 /* One that is there and cannot be used is told, as nobody wants its nodes to be overlooked. */
-const struct dist_engine *const *dist_engines(void)
+const struct dist_engine *const *dist_engines_now(struct dist_why *to)
 {
 	static const struct dist_engine *usable[NR_ENGINES + 1];
 	struct dist_why why[NR_ENGINES];
@@ -32,14 +33,24 @@ const struct dist_engine *const *dist_engines(void)
 			usable[nr++] = all_engines[i];
 		if (!err || err == -ENODEV || nr)
 			continue;
-		cmd_err("%s", why[i].text);
+		*to = why[i];
 		return NULL;
 	}
-	if (!nr) {
-		cmd_err("%s; or: %s", why[0].text, why[1].text);
-		return NULL;
-	}
-	return usable;
+	usable[nr] = NULL;
+	if (nr)
+		return usable;
+	dist_fail(to, 0, "%s; or: %s", why[0].text, why[1].text);
+	return NULL;
+}
+
+const struct dist_engine *const *dist_engines(void)
+{
+	struct dist_why why;
+	const struct dist_engine *const *engines = dist_engines_now(&why);
+
+	if (!engines)
+		cmd_err("%s", why.text);
+	return engines;
 }
 
 const struct dist_engine *dist_engine(const char *name)
@@ -80,12 +91,11 @@ const struct dist_engine *dist_engine_of(const struct dist_engine *const *engine
 	return engines[0];
 }
 
-int dist_view_cpu(const char *text, struct dist_view *view)
+int dist_view_cpu(const char *text, unsigned int nr_cpus, struct dist_view *view)
 {
-	long last = sysconf(_SC_NPROCESSORS_CONF) - 1;
 	double cpu;
 
-	if (cmd_number("--cpu", text, 0, (double)last, &cpu))
+	if (cmd_number("--cpu", text, 0, nr_cpus - 1, &cpu))
 		return CMD_USAGE;
 	view->cpu = (int)cpu;
 	return cpu == view->cpu ? 0 : cmd_usage("--cpu is a whole number, not '%s'", text);
@@ -133,9 +143,24 @@ static struct hist *since(const struct hist *h, const struct hist *old)
 	return d;
 }
 
-int dist_heatmap(const struct dist_engine *e, const char *name, int cpu, uint64_t interval_ns,
-		 unsigned int count)
+/* A second of this machine, or an interval of a recording. 1; 0: it is over; -1 after a message. */
+static int next_line(bool replay, uint64_t interval_ns, time_t *when)
 {
+	int ret = 1;
+
+	if (replay) {
+		ret = replay_on(interval_ns);
+		*when = (time_t)(replay_real_ns() / 1000000000u);
+		return ret;
+	}
+	sleep_ns(interval_ns);
+	*when = time(NULL);
+	return ret;
+}
+
+int dist_heatmap(const struct dist_engine *e, const char *name, const struct dist_view *view)
+{
+	int cpu = view->cpu;
 	struct plot_style style = plot_style();
 	struct dist_metric old, now;
 	struct dist_why why;
@@ -146,21 +171,25 @@ int dist_heatmap(const struct dist_engine *e, const char *name, int cpu, uint64_
 		return cmd_err("%s", why.text);
 	fmt_dist_head(stdout, name, &old, cpu);
 	heatmap_init(&map, &style, fmt_dist_pick(&old, cpu) ?: old.all);
-	for (unsigned int n = 0; !ret && (!count || n < count); n++) {
+	for (unsigned int n = 0; !ret && (!view->count || n < view->count); n++) {
 		const struct hist *h;
 		struct hist *d;
 		char when[16];
 		time_t t;
+		int more;
 
 		ret = cmd_flush();
-		sleep_ns(interval_ns);
+		more = next_line(view->replay, view->interval_ns, &t);
+		if (more <= 0) {
+			ret = more ? CMD_FAILED : ret;
+			break;
+		}
 		if (e->read(name, &now, &why)) {
 			ret = cmd_err("%s", why.text);
 			break;
 		}
 		h = fmt_dist_pick(&now, cpu);
 		d = h ? since(h, fmt_dist_pick(&old, cpu)) : NULL;
-		t = time(NULL);
 		strftime(when, sizeof(when), "%T", localtime(&t));
 		fmt_heatmap_line(stdout, &map, when, d);
 		hist_free(d);

@@ -14,16 +14,23 @@ struct dist_view {
 		DIST_HEATMAP,
 	} as;
 	int cpu; /* -1: all */
+	/* Of the heat map. */
+	uint64_t interval_ns; /* 0, of a recording: each instant */
+	unsigned int count;   /* of lines; 0: no limit */
+	bool replay;	      /* of a recording, which goes on by the interval */
 };
 
-/* The CPU that --cpu names. Returns 0 or CMD_USAGE after a message. */
-int dist_view_cpu(const char *text, struct dist_view *view);
+/* The CPU that --cpu names, of so many ids. Returns 0 or CMD_USAGE after a message. */
+int dist_view_cpu(const char *text, unsigned int nr_cpus, struct dist_view *view);
 
 /* How to show; two ways at once are wrong use. Returns 0 or CMD_USAGE after a message. */
 int dist_view_as(int as, struct dist_view *view);
 
 /* The engines that can be used here, the preferred one first, then NULL; or NULL after a message. */
 const struct dist_engine *const *dist_engines(void);
+
+/* The same at any later time; NULL with the reason. */
+const struct dist_engine *const *dist_engines_now(struct dist_why *why);
 
 /* The one of that name, or for NULL the preferred one; NULL after a message. */
 const struct dist_engine *dist_engine(const char *name);
@@ -39,11 +46,10 @@ const struct dist_engine *dist_engine_of(const struct dist_engine *const *engine
 int dist_show(const struct dist_engine *e, const char *name, const struct dist_view *view);
 
 /*
- * Print a line each interval of the samples that came in it, `count` lines or without end (0), or until
- * stdout cannot be written. Returns 0 or CMD_FAILED after a message.
+ * Print a line each interval of the samples that came in it, as many as were asked for, or until the
+ * recording is over, or stdout cannot be written. Returns 0 or CMD_FAILED after a message.
  */
-int dist_heatmap(const struct dist_engine *e, const char *name, int cpu, uint64_t interval_ns,
-		 unsigned int count);
+int dist_heatmap(const struct dist_engine *e, const char *name, const struct dist_view *view);
 
 /*
  * A name of the kernel's symbol table as the engine should get it, in buf: as it is; or with the suffix

@@ -33,6 +33,7 @@ static const struct command {
 	{"start", cmd_start, "let a metric record again"},
 	{"stop", cmd_stop, "stop recording into a metric"},
 	{"reset", cmd_reset, "forget what a metric has recorded"},
+	{"record", cmd_record, "record what these show, to look at later, on any machine"},
 	{"export", cmd_export, "tell Prometheus, over HTTP or in a file"},
 };
 

@@ -27,6 +27,7 @@ _statpage_values()
 	--engine) "$1" "$3" --help 2>/dev/null | sed -n 's/^ *--engine E *//p' | tr -d , ;;
 	--via) echo direct fentry kretprobe fprobe kprobe ftrace tracepoint ;;
 	--signal) echo USR1 USR2 ;;
+	--replay) compgen -f -- "$4" ;;
 	--cgroup) compgen -d -- "${4:-/sys/fs/cgroup/}" ;;
 	-p | --pid) (cd /proc && echo [0-9]*) ;;
 	--bits) echo 0 1 2 3 4 5 ;;
@@ -68,6 +69,12 @@ _statpage()
 	case $cmd in
 	show | untrace | start | stop | reset)
 		mapfile -t COMPREPLY < <(compgen -W "$(_statpage_metrics)" -- "$cur") ;;
+	record) # metrics, and -o's file
+		if [[ $prev = -o || $prev = --output ]]; then
+			mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		else
+			mapfile -t COMPREPLY < <(compgen -W "$(_statpage_metrics)" -- "$cur")
+		fi ;;
 	trace)
 		[ -z "$cur" ] || mapfile -t COMPREPLY < <(grep -hoE "^${cur//[^A-Za-z0-9_]/}[A-Za-z0-9_]*" \
 			/sys/kernel/tracing/available_filter_functions 2>/dev/null | head -n 200) ;;

@@ -1,0 +1,343 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0
+# This test checks statpage record and --replay: what is recorded is what is seen live, files that are cut short
+# or are none of ours, and the messages for what cannot be.
+. "$(dirname "$0")/tap.sh"
+
+export LC_ALL=C.UTF-8 TZ=UTC
+fleet=$native/fleet
+work=$native/top_work
+cc -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -pthread -o "$work" tests/native/top_work.c || exit 1
+pid=''
+trap '[ -z "$pid" ] || kill $pid 2>/dev/null; rm -rf "$tmp"' EXIT
+
+record() { "$statpage" record -o "$tmp/f" --from "$tmp/k" "$@"; }
+# The same in the background, as $pid, with messages in $tmp/out.
+start()
+{
+	rm -f "$tmp/f" # an older one is not waited for
+	"$statpage" record -o "$tmp/f" --from "$tmp/k" "$@" >"$tmp/out" 2>&1 &
+	pid=$!
+}
+# Wait for it, which has got signal $1 (none: it ends by itself).
+ended()
+{
+	[ -z "$1" ] || kill "-$1" "$pid"
+	wait "$pid"
+	is "$? $(cat "$tmp/out")" "0 " "status, SIG$1"
+	pid=''
+}
+replay() { "$statpage" "$1" --replay "$tmp/f" "${@:2}"; }
+# Lines of the recording: instants, and one by its number from 1.
+instants()
+{
+	local n
+
+	n=$(grep -cs '^{"time_ns"' "$tmp/f")
+	echo "${n:-0}"
+}
+instant() { sed -n "$(($1 + 1))p" "$tmp/f"; }
+has_instants() { [ "$(instants)" -ge "$1" ]; }
+
+# Status, message, and nothing on standard output: said STATUS MESSAGE COMMAND...
+said()
+{
+	local status=$1 message=$2
+	shift 2
+	"$statpage" "$@" >"$tmp/out" 2>"$tmp/err" </dev/null
+	is $? "$status" "status of $*"
+	is "$(head -n 1 "$tmp/err")" "statpage: $message" "$*"
+	is "$(wc -l <"$tmp/out")" 0 "output of $*"
+}
+
+mkdir "$tmp/k"
+"$fleet" table 3 1 1000 >"$tmp/k/vfs_read"
+"$fleet" table 5 2 500 >"$tmp/k/GAP-vfs_read"
+cat >"$tmp/k/_nodes" <<'END'
+vfs_read start vfs_read end return bits 3 by task via direct gap yes state running attempted 1003 recorded 1000 missed 2 filtered 0 stopped 0 inside 1 unpaired 0 missed-instance 2
+pair start a end b bits 5 by cpu via kprobe gap no state stopped attempted 9 recorded 4 missed 0 filtered 2 stopped 3 inside 0 unpaired 7 note fprobe: this kernel has none
+# direct is off: no reason
+END
+
+begin "a recording is lines of JSON: a header, instants at each interval, an end"
+record --interval 100ms --for 500ms >"$tmp/out" 2>&1
+is "$? $(cat "$tmp/out")" "0 " "status and output"
+is "$(jq -r '.format // (if .time_ns then "instant" else .end end)' "$tmp/f" | uniq | xargs)" \
+	"statpage-record instant duration" lines
+# A busy machine may be late for some of them.
+n=$(instants)
+check test "$n" -ge 2 "too few instants"
+check test "$n" -le 6 "too many instants"
+is "$(head -n 1 "$tmp/f" | jq -c '[.format, .version, .host, .release, .machine, .clock, .interval_ns, .cpus]')" \
+	"[\"statpage-record\",1,\"$(uname -n)\",\"$(uname -r)\",\"$(uname -m)\",\"monotonic\",100000000,$(getconf _NPROCESSORS_CONF)]" header
+is "$(head -n 1 "$tmp/f" | jq -r .statpage)" "$("$statpage" --version | cut -d ' ' -f 2)" version
+is "$(tail -n 1 "$tmp/f")" "{\"end\":\"duration\",\"instants\":$n}" end
+boot=$(($(date +%s) - $(cut -d . -f 1 /proc/uptime)))
+check test "$(($(head -n 1 "$tmp/f" | jq '.boot_realtime_ns / 1e9 | floor') - boot))" -ge -3 "boot time"
+check test "$(($(head -n 1 "$tmp/f" | jq '.boot_realtime_ns / 1e9 | floor') - boot))" -le 3 "boot time"
+is "$(jq -s 'map(select(.time_ns).time_ns) | (.[-1] - .[0]) >= 5e8 and (. == sort)' "$tmp/f")" true "500 ms of them"
+
+begin "show --replay: slots, sums, ledger and CPUs are those of the module's table"
+for m in vfs_read GAP-vfs_read; do
+	sed -n 's/^slot \([0-9]*\) *CPUS.* count *\([0-9]*\) avg *\([0-9]*\) .*/[\1,\2,\3]/p' "$tmp/k/$m" >"$tmp/table"
+	check test -s "$tmp/table" "no table"
+	is "$(replay show --json "$m" | jq -c '.slots[] | [.slot, .count, .mean]')" "$(cat "$tmp/table")" "$m"
+	is "$(replay show --json --cpu 0 "$m" | jq -c '.slots[] | [.slot, .count, .mean]')" "$(cat "$tmp/table")" "$m, CPU 0"
+	is "$(replay show --json "$m" | jq .sum)" "$(sed -n 's/^# sum \([0-9]*\) .*/\1/p' "$tmp/k/$m")" "sum of $m"
+	is "$(replay show --json --cpu 1 "$m" | jq -c '[.count, .slots]')" '[0,[]]' "$m, CPU 1"
+done
+replay show vfs_read >"$tmp/text"
+is "$(head -n 2 "$tmp/text")" "$(printf '%s\n' \
+	"vfs_read: time start vfs_read end return by task via direct clock tsc 2000000 kHz error 0.100 ppm, running" \
+	"attempted 1003 recorded 1000 missed 2 (instance 2) inside 1")" head
+is "$(tail -n +4 "$tmp/text" | awk '{ print $3, $4 }')" \
+	"$(sed -n 's/.* CPUS.* count *\([0-9]*\) avg *\([0-9]*\) .*/\1 \2/p' "$tmp/k/vfs_read")" "rows"
+is "$(replay show --json vfs_read GAP-vfs_read | jq -c '[.name, .bits, .missed]')" \
+	"$(printf '%s\n' '["vfs_read",3,2]' '["GAP-vfs_read",5,1]')" "two at once"
+for q in 0.5:p50 0.99:p99 1:max; do
+	read -r low high _ <<<"$("$fleet" merge 3 "${q%:*}" "$tmp/k/vfs_read")"
+	is "$(replay show --json vfs_read | jq -c ".quantiles.${q#*:} | [.low, .high]")" "[$low,$high]" "${q#*:}"
+done
+check grep -q "^p99 " <(replay show --quantiles vfs_read) "no quantiles"
+check grep -q "p50$" <(replay show --plot vfs_read) "no plot"
+is "$(sed -n 2p "$tmp/f" | jq -c '.distributions[] | del(.engine, .notes, .per_cpu) | select(.name == "vfs_read")')" \
+	"$(replay show --json vfs_read)" "an element of distributions is show's line"
+
+begin "any bytes come back as they were, and numbers of 64 bits"
+printf '%s\n' "# bits 0 state stopped" "# time start a\"b\\c$(printf '\303\244\377\1')d end return" \
+	"# attempted 18446744073709551615 recorded 3 missed 18446744073709551612 filtered 0 stopped 0 inside 0 missed-x 1" \
+	"# sum overflow" "# a note$(printf '\200')" \
+	"slot 64  CPU  3    count 3 avg 9223372036854775807 p 1.0" "slot 64  CPUS 1    count 3 avg 9223372036854775807 p 1.0" \
+	>"$tmp/k/big"
+record --for 1ms big || fail "status"
+is "$(replay show big | head -n 3)" "$(printf '%s\n' "big: time start a\"b\\c$(printf '\303\244\377\1')d end return, stopped" \
+	"attempted 18446744073709551615 recorded 3 missed 18446744073709551612 (x 1)" "a note$(printf '\200')")" head
+is "$(replay show big | tail -n 1 | xargs)" "9223372036854775808 18446744073709551615 3 6148914691236517205 1.000000" row
+is "$(instant 1 | jq -c '[.distributions[].name]')" '["big"]' "metrics that were not asked for"
+rm "$tmp/k/big"
+
+begin "--heatmap --replay: a line an instant, or an interval, with the samples that came in it"
+start --interval 50ms
+eventually has_instants 3 || fail "no instants"
+"$fleet" table 3 1 3000 >"$tmp/k/.x" && mv "$tmp/k/.x" "$tmp/k/vfs_read"
+n=$(instants)
+eventually has_instants $((n + 3)) || fail "no more instants"
+ended INT
+is "$(tail -n 1 "$tmp/f")" "{\"end\":\"signal\",\"instants\":$(instants)}" end
+replay show --heatmap vfs_read >"$tmp/map" || fail "status"
+is "$(grep -c '^[0-9][0-9]:' "$tmp/map")" $(($(instants) - 1)) "lines"
+is "$(awk '/^[0-9][0-9]:/ { n += $2 } END { print n }' "$tmp/map")" 2000 "samples"
+is "$(grep -cE '^[0-9:]+ +2000 .* [0-9.]+ [um]s$' "$tmp/map")" 1 "all in one line"
+is "$(grep -m 1 -oE '^[0-9][0-9]:[0-9:]+' "$tmp/map")" "$(date -d "@$(instant 2 | jq '.realtime_ns / 1e9 | floor')" +%T)" time
+replay show --heatmap --interval 1h vfs_read >"$tmp/map" || fail "status"
+is "$(grep -E '^[0-9][0-9]:' "$tmp/map" | awk '{ print $2 }')" 2000 "one line"
+is "$(replay show --heatmap --count 2 vfs_read | grep -c '^[0-9][0-9]:')" 2 "--count"
+lines=$(replay show --heatmap --interval 100ms vfs_read | grep -c '^[0-9][0-9]:')
+check test "$lines" -lt $(($(instants) - 1)) "--interval"
+is "$(replay show --heatmap --cpu 0 vfs_read | awk '/^[0-9][0-9]:/ { n += $2 } END { print n }')" 2000 "a CPU"
+
+begin "a metric that comes later is in the recording from then on"
+mv "$tmp/k/vfs_read" "$tmp/later"
+start --interval 50ms
+eventually has_instants 2 || fail "no instants"
+mv "$tmp/later" "$tmp/k/vfs_read"
+n=$(instants)
+eventually has_instants $((n + 3)) || fail "no more instants"
+ended TERM
+is "$(instant 1 | jq -c '[.distributions[].name]')" '["GAP-vfs_read"]' "at first"
+is "$(replay show --json vfs_read | jq .count)" 3000 "at last"
+check test "$(replay show --heatmap vfs_read | grep -c '^[0-9][0-9]:')" -ge 1 "the heat map begins with it"
+
+begin "ls --replay"
+is "$(replay ls)" "$(printf '%s\n' \
+	"vfs_read                 vfs_read..return by task via direct (kmod) with gap, running: attempted 1003 recorded 1000 missed 2 (instance 2) inside 1" \
+	"pair                     a..b by cpu via kprobe (kmod), stopped: attempted 9 recorded 4 missed 0 filtered 2 stopped 3 unpaired 7 [fprobe: this kernel has none]" \
+	"(direct is off: no reason)")" ls
+record --for 1ms GAP-vfs_read || fail "status"
+is "$(replay ls | cut -d ' ' -f 1 | xargs)" "vfs_read (direct" "of one metric its node"
+
+begin "both engines: nodes of each, and the module's metric of a name that both have"
+head -n 1 "$tmp/f" >"$tmp/two"
+instant 1 | jq -c '.dist_engines = ["kmod", "bpf"] |
+	.distributions += [(.distributions[0] | .engine = "bpf" | .state = "stopped"),
+		(.distributions[0] | .engine = "bpf" | .name = "other" | .notes = "fallback x\n")] |
+	.nodes += [.nodes[0] | .engine = "bpf" | .name = "other"]' >>"$tmp/two"
+is "$("$statpage" show --replay "$tmp/two" --json GAP-vfs_read other 2>"$tmp/err" | jq -c '[.name, .state]')" \
+	"$(printf '%s\n' '["GAP-vfs_read","running"]' '["other","running"]')" metrics
+is "$(cat "$tmp/err")" "statpage: $tmp/two: has no end: it was cut short, or is still being written" note
+is "$("$statpage" show --replay "$tmp/two" other 2>/dev/null | sed -n 3p)" "fallback x" notes
+is "$("$statpage" ls --replay "$tmp/two" 2>/dev/null | grep -o '^[a-z_]* \|([a-z]*)' | xargs)" "vfs_read (kmod) other (bpf)" nodes
+
+begin "a file that is cut short replays up to its last whole instant, wherever the cut is"
+rm -f "$tmp/f"
+for n in 1 2 3; do
+	"$fleet" table 3 1 ${n}000 >"$tmp/k/vfs_read"
+	record --for 1ms vfs_read
+	instant 2 >"$tmp/i$n"
+	head -n 1 "$tmp/f" >"$tmp/head"
+done
+cat "$tmp/head" "$tmp/i1" "$tmp/i2" "$tmp/i3" >"$tmp/whole"
+echo '{"end":"signal","instants":3}' >>"$tmp/whole"
+one=$(wc -c <"$tmp/i1") two=$(wc -c <"$tmp/i2") three=$(wc -c <"$tmp/i3") head=$(wc -c <"$tmp/head")
+is "$("$statpage" show --replay "$tmp/whole" --json vfs_read 2>&1 | jq .count)" 3000 "the whole file"
+# Bytes that are left, what the last instant is, and the line that is cut (0: none).
+for cut in "$((head + one + two + three + 29)) 3000 5" "$((head + one + two + three)) 3000 0" \
+	"$((head + one + two + three - 1)) 2000 4" "$((head + one + two + three / 2)) 2000 4" \
+	"$((head + one + two + 1)) 2000 4" "$((head + one + two)) 2000 0" "$((head + one + 10)) 1000 3" "$((head + one)) 1000 0"; do
+	read -r bytes count line <<<"$cut"
+	head -c "$bytes" "$tmp/whole" >"$tmp/cut"
+	is "$("$statpage" show --replay "$tmp/cut" --json vfs_read 2>"$tmp/err" | jq .count)" "$count" "$bytes bytes"
+	if [ "$line" = 0 ]; then
+		note="has no end: it was cut short, or is still being written"
+	else
+		note="cut short in line $line: what follows the last whole instant is left out"
+	fi
+	is "$(cat "$tmp/err")" "statpage: $tmp/cut: $note" "note of $bytes bytes"
+	is "$("$statpage" show --replay "$tmp/cut" --heatmap vfs_read 2>"$tmp/err" | grep -c '^[0-9][0-9]:')" \
+		$((count / 1000 - 1)) "heat map of $bytes bytes"
+	is "$(cat "$tmp/err")" "statpage: $tmp/cut: $note" "note of the heat map of $bytes bytes"
+done
+for bytes in $((head + one - 1)) $((head + 1)) "$head"; do
+	head -c "$bytes" "$tmp/whole" >"$tmp/cut"
+	said 1 "$tmp/cut: there is no whole instant in it" show --replay "$tmp/cut" vfs_read
+	said 1 "$tmp/cut: there is no whole instant in it" show --heatmap --replay "$tmp/cut" vfs_read
+done
+head -c $((head - 1)) "$tmp/whole" >"$tmp/cut"
+said 1 "$tmp/cut: cut short in its first line: there is no instant" show --replay "$tmp/cut" vfs_read
+head -c 20 "$tmp/whole" >"$tmp/cut"
+said 1 "$tmp/cut: not a recording of statpage record" show --replay "$tmp/cut" vfs_read
+: >"$tmp/cut"
+said 1 "$tmp/cut: empty, expected a recording of statpage record" show --replay "$tmp/cut" vfs_read
+# What a crash may leave of the last block.
+{ head -c $((head + one)) "$tmp/whole"; head -c 4096 /dev/zero; } >"$tmp/cut"
+is "$("$statpage" show --replay "$tmp/cut" --json vfs_read 2>/dev/null | jq .count)" 1000 "zeros at the end"
+
+begin "a recorder that is killed leaves what it had, and a full disk is said"
+start --interval 20ms
+eventually has_instants 3 || fail "no instants"
+kill -KILL $pid
+wait $pid 2>/dev/null
+pid=''
+is "$(replay show --json vfs_read 2>"$tmp/err" | jq .count)" 3000 "after SIGKILL"
+is "$(cat "$tmp/err")" "statpage: $tmp/f: has no end: it was cut short, or is still being written" note
+said 1 "/dev/full: No space left on device; 0 instants are recorded" record -o /dev/full --for 1ms
+rm -f "$tmp/f" "$tmp/f.old"
+# A file may have so many blocks of 1024 bytes.
+(ulimit -f 1; trap '' XFSZ; record --for 1ms) >"$tmp/out" 2>&1
+is "$? $(cat "$tmp/out")" "1 statpage: $tmp/f: File too large; 0 instants are recorded" "no room for one"
+check test ! -e "$tmp/f" "something is left"
+size=$(($(wc -c <"$tmp/whole") * 5 / 4 / 1024))
+(ulimit -f $size; trap '' XFSZ; record --interval 10ms vfs_read) >"$tmp/out" 2>&1
+is "$?" 1 "status"
+n=$(instants)
+is "$(cat "$tmp/out")" "statpage: $tmp/f: File too large; $n instants are recorded" "room for some"
+is "$(tail -c 1 "$tmp/f" | od -An -tx1 | xargs)" 0a "whole lines are left"
+is "$(replay show --json vfs_read 2>/dev/null | jq .count)" 3000 "they replay"
+
+begin "a file that is there becomes FILE.old, as with perf record"
+rm -f "$tmp/f" "$tmp/f.old"
+echo old >"$tmp/f"
+record --for 1ms || fail "status"
+is "$(cat "$tmp/f.old")" old "FILE.old"
+before=$(cat "$tmp/f")
+record --for 1ms || fail "status"
+is "$(cat "$tmp/f.old")" "$before" "FILE.old, the next time"
+: >"$tmp/f"
+record --for 1ms || fail "status"
+is "$(cat "$tmp/f.old")" "$before" "an empty file is not kept"
+said 1 "$tmp/k/nothere: No such file or directory" record -o "$tmp/f" --from "$tmp/k" nothere
+is "$(cat "$tmp/f.old")" "$before" "a recording that does not begin"
+mkdir "$tmp/g" "$tmp/g.old" && echo x >"$tmp/h" && mkdir "$tmp/h.old"
+said 1 "$tmp/g: Is a directory" record -o "$tmp/g" --for 1ms
+said 1 "$tmp/h: cannot become $tmp/h.old: Is a directory" record -o "$tmp/h" --for 1ms
+is "$(cat "$tmp/h")" x "the file"
+
+begin "through a pipe"
+"$statpage" record -o - --from "$tmp/k" --for 1ms | "$statpage" show --json --replay - vfs_read >"$tmp/out" || fail "status"
+is "$(jq .count "$tmp/out")" 3000 count
+
+begin "threads: of processes by pid, until they have ended"
+"$work" >"$tmp/tids" &
+pid=$!
+eventually test -s "$tmp/tids"
+record --interval 50ms -p $pid -p $$ -p $pid --for 200ms || fail "status"
+is "$(instant 1 | jq -c '[.threads[].pid] | unique')" "$(printf '%s\n' $pid $$ | sort -n | jq -sc .)" "pids"
+is "$(instant 1 | jq -c "[.threads[] | select(.pid == $pid).comm] | sort")" '["sleeper","spinner","switcher","threads"]' names
+watched=$pid
+start --interval 50ms -p $watched
+eventually has_instants 2
+kill $watched
+wait $watched 2>/dev/null
+ended ''
+is "$(tail -n 1 "$tmp/f" | jq -r .end)" processes "end"
+is "$(instant "$(instants)" | jq '.threads | length')" 0 "the last instant"
+
+begin "docs/json.md has every key of a recording, and no other"
+record --for 1ms || fail "status"
+keys() { jq -r 'paths | map(if type == "number" then "[]" else . end) | join(".")' | sed -E 's/\.\[\]/[]/g' | sort -u; }
+documented() { sed -n '/^# .*recordings/,$p' docs/json.md | sed -n "/^| key of $1 /,/^\$/s/^| \`\([^\`]*\)\` |.*/\1/p" | sort; }
+is "$(head -n 1 "$tmp/f" | keys | grep -vx 'thread_engines\(\[\]\)\?')" "$(documented "the header")" "header"
+is "$(tail -n 1 "$tmp/f" | keys)" "$(documented "the end")" "end"
+is "$(instant 1 | jq -c '.distributions[] |= {engine, notes, per_cpu} | .nodes = [{}] | .nodes[0].x = 1 | .cpu |= {source, x: 1} |
+	.threads = [.threads[0] | {epoch, x: 1}]' | keys | sed 's/\.x$/.*/' | sort |
+	grep -vxE 'distributions(\[\](\.per_cpu(\[\](\.slots(\[\]\[\])?)?)?)?)?|(dist_engines|nodes|threads|cpu)(\[\])?')" \
+	"$(documented "an instant" | grep -vxF -e no_distributions -e 'distributions[].*' -e cpu.absent -e 'dist_engines[]')" "instant"
+is "$(instant 1 | jq -c '.nodes[0] | keys_unsorted')" \
+	'["engine","name","start","end","by","via","state","note","bits","gap","attempted","recorded","missed","causes","filtered","stopped","inside","unpaired"]' nodes
+is "$(instant 1 | jq -c '.distributions[0].per_cpu[0] | [.cpu, (.slots | map(.[1]) | add)]')" "[0,500]" "slots of a CPU"
+
+begin "what cannot be is said in one line"
+said 2 "expected -o FILE, where the recording goes" record
+said 2 "--interval is a time from 1ms to 24h, such as 500ms, not '5'" record -o "$tmp/x" --interval 5
+said 2 "--for is a time from 1ms to 24h, such as 500ms, not 'x'" record -o "$tmp/x" --for x
+said 2 "PID is a number from 1 to 4194304, not 'x'" record -o "$tmp/x" -p x
+said 2 "PID is a whole number, not '1.5'" record -o "$tmp/x" -p 1.5
+said 2 "no process has pid 4194303" record -o "$tmp/x" -p 4194303
+said 1 "$tmp/none: No such file or directory" record -o "$tmp/x" --from "$tmp/none"
+said 1 "$tmp/none/x: No such file or directory" record -o "$tmp/none/x" --for 1ms
+is "$(ls "$tmp/x" 2>/dev/null)" "" "nothing is left behind"
+record --for 1ms
+said 1 "$tmp/none: No such file or directory" show --replay "$tmp/none" x
+said 1 "$tmp: Is a directory" show --replay "$tmp" x
+said 1 "no metric x" show --replay "$tmp/f" x
+said 1 "no metric x" show --replay "$tmp/f" --heatmap x
+said 2 "--cpu is a number from 0 to $(($(getconf _NPROCESSORS_CONF) - 1)), not '70000'" show --replay "$tmp/f" --cpu 70000 vfs_read
+said 2 "--interval and --count go with --heatmap" show --replay "$tmp/f" --count 2 vfs_read
+sed '1s/"version":1/"version":2/' "$tmp/f" >"$tmp/v2"
+said 1 "$tmp/v2: version 2, this statpage reads 1" show --replay "$tmp/v2" vfs_read
+sed '1s/"cpus":[0-9]*/"cpus":0/' "$tmp/f" >"$tmp/bad"
+said 1 "$tmp/bad: its first line has no interval_ns or no cpus" show --replay "$tmp/bad" vfs_read
+jq -c '(.distributions[]? | select(.name == "vfs_read")).count = 7' "$tmp/f" >"$tmp/bad"
+said 1 "$tmp/bad: line 3: vfs_read: not a distribution of this format" show --replay "$tmp/bad" vfs_read
+jq -c '(.distributions[]? | select(.name == "vfs_read")).slots[0].slot = 4000' "$tmp/f" >"$tmp/bad"
+said 1 "$tmp/bad: line 3: vfs_read: not a distribution of this format" show --replay "$tmp/bad" vfs_read
+sed '3s/.*/{"something":"else"}/' "$tmp/f" >"$tmp/bad"
+said 1 "$tmp/bad: line 3: not an instant of a recording" show --replay "$tmp/bad" vfs_read
+for file in tools/statpage README.md "$tmp/k/vfs_read"; do
+	said 1 "$file: not a recording of statpage record" show --replay "$file" vfs_read
+done
+jq -c 'del(.nodes)' "$tmp/f" >"$tmp/bad"
+said 1 "$tmp/bad: line 3: the list of nodes could not be read when this was recorded" ls --replay "$tmp/bad"
+jq -c 'if .distributions then del(.distributions, .dist_engines) + {no_distributions: "no module"} else . end' "$tmp/f" >"$tmp/bad"
+for command in "show vfs_read" ls; do
+	# shellcheck disable=SC2086 # words
+	said 1 "$tmp/bad: line 3: no distributions were recorded: no module" $command --replay "$tmp/bad"
+done
+
+begin "built without json-c, --replay says so and record works"
+variable() { make -pn 2>/dev/null | sed -n "s/^$1 := //p"; }
+objs=$(variable TOOL_OBJS | tr ' ' '\n' |
+	grep -vE '/lib/(conv_|fmt_(csv|folded|perfetto|report|speedscope)|re(play|port)_?)|/tools/(cmd_(convert|report)|replay)\.o')
+# shellcheck disable=SC2046,SC2086 # words
+cc -std=gnu11 -D_GNU_SOURCE -I. -Iinclude -Iinclude/uapi -o "$tmp/statpage" tools/no_convert.c $objs build/lib.a \
+	-pthread -lm $(variable HTTPD_LIBS) $(variable BPF_LIBS) $(variable NCURSES_LIBS) || fail "does not link"
+rm -f "$tmp/f"
+"$tmp/statpage" record -o "$tmp/f" --for 1ms || fail "record"
+is "$(tail -n 1 "$tmp/f" | jq -r .end)" duration "the recording"
+for command in "show x" "show --heatmap x" ls; do
+	# shellcheck disable=SC2086 # words
+	"$tmp/statpage" $command --replay "$tmp/f" >"$tmp/out" 2>&1
+	is "$? $(cat "$tmp/out")" "1 statpage: --replay: left out when this was built, as json-c was missing: install its headers (Debian: libjson-c-dev) and build again" "$command"
+done
+
+finish
