@@ -102,7 +102,7 @@ near()
 }
 near gettid "$(of json gettid count)" "$(own gettid)"
 near write "$(of json write count)" $(($(own write_ring) + 2))
-near "EAGAIN of futex" "$(of json futex 11)" "$(own futex_errors)"
+near "EINVAL of futex" "$(of json futex 22)" "$(own futex_errors)"
 end "8 threads on futexes and pipes count themselves the same"
 
 # Numbers of a record that a program still runs for: each adds to those before, and open calls are told.

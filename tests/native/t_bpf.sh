@@ -128,8 +128,8 @@ if needs_bpf "a program of 8 threads on futexes and pipes counts itself the same
 	is "$(count gettid)" "$(own gettid)" gettid
 	is "$(count read)" $(($(own read_ring) + 1)) read
 	is "$(count write)" $(($(own write_ring) + 2)) write
-	is "$(jq -r '.syscalls[] | select(.name == "futex") | .errnos."11"' "$tmp/json")" \
-		"$(own futex_errors)" "futex: EAGAIN"
+	is "$(jq -r '.syscalls[] | select(.name == "futex") | .errnos."22"' "$tmp/json")" \
+		"$(own futex_errors)" "futex: EINVAL"
 	is "$(jq -r '.threads_seen' "$tmp/json")" 9 threads
 	is "$(jq -r '[.syscalls[] | .on_cpu_ns + .waiting_ns == .total_ns] | all' "$tmp/json")" true \
 		"every row is split, and adds up"

@@ -102,8 +102,8 @@ is "$(count gettid)" "$(own gettid)" gettid
 # the ELF header of libc is one more; the starting byte and the printed text are two more
 is "$(count read)" $(($(own read_ring) + 1)) read
 is "$(count write)" $(($(own write_ring) + 2)) write
-is "$(jq -r '.syscalls[] | select(.name == "futex") | .errnos."11"' "$tmp/json")" \
-	"$(own futex_errors)" "futex: EAGAIN"
+is "$(jq -r '.syscalls[] | select(.name == "futex") | .errnos."22"' "$tmp/json")" \
+	"$(own futex_errors)" "futex: EINVAL"
 is "$(jq -r '.threads_seen' "$tmp/json")" 9 threads
 ledger
 tree_is_sum
