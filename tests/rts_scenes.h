@@ -29,12 +29,14 @@ static int blocked(int sig)
 
 static _Atomic int futex_word;
 static int two_second_pipe[2];
+static pthread_barrier_t two_seconds; /* begin for the writer when the reader looks at its clock */
 
 static void *long_read(void *arg)
 {
 	double from = now_s();
 	char c;
 
+	pthread_barrier_wait(&two_seconds);
 	EXPECT(read(two_second_pipe[0], &c, 1) == 1 && c == 'x');
 	EXPECT(now_s() - from > 1.9);
 	return arg;
@@ -95,8 +97,10 @@ static int play_blocked_calls(int argc, char **argv)
 
 	host_begin(argc, argv);
 	EXPECT(!pipe(two_second_pipe));
+	EXPECT(!pthread_barrier_init(&two_seconds, NULL, 2));
 	for (int i = 0; i < 4; i++)
 		EXPECT(!pthread_create(&threads[i], NULL, fns[i], NULL));
+	pthread_barrier_wait(&two_seconds);
 	SAY("ready");
 	from = now_s();
 	nap_ms(2000);
