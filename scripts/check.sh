@@ -48,6 +48,15 @@ cases()
 	esac
 }
 
+# The failed cases of log $1, each after what it says of why, for layer $2.
+failures()
+{
+	awk -v at="check: failed in $2: " '
+		/^#   / { if (n++ < 12) why = why at $0 "\n"; next }
+		/^not ok/ { printf "%s%s%s\n", why, at, $0 }
+		{ why = ""; n = 0 }' "$1"
+}
+
 # `N passed, N failed, N skipped` of all the given logs.
 sum()
 {
@@ -149,7 +158,7 @@ main()
 	done
 	# Again, and last: who sees no more than the end of it sees these.
 	for log in "${logs[@]}"; do
-		cases "$log" failed | sed "s/^/check: failed in $(basename "$log" .log): /"
+		failures "$log" "$(basename "$log" .log)"
 	done
 	total=$(sum "${logs[@]}")
 	echo "$total"

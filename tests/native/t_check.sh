@@ -41,6 +41,14 @@ printf 'echo "ok 1 - first"\nexit 0\n' >"$tmp/t_stops.sh"
 is "$(tests/native/run.sh "$tmp/t_stops.sh" | tail -n 1)" "not ok - $tmp/t_stops.sh: ended before its last case"
 rm -f build/tests/native/t_stops.log
 
+begin "a failed case is repeated with what it said of why, and with no other case's words"
+eval "$(sed -n '/^failures()/,/^}/p' scripts/check.sh)"
+printf '#   lost\nok 1 - a\n#   x:1: bad\n#   x:2: worse\nnot ok 2 - b\nnot ok 3 - c: d\n' >"$tmp/log"
+is "$(failures "$tmp/log" unit)" "check: failed in unit: #   x:1: bad
+check: failed in unit: #   x:2: worse
+check: failed in unit: not ok 2 - b
+check: failed in unit: not ok 3 - c: d"
+
 begin "a skip is right where the list has it for this place, and nowhere else"
 . scripts/skips.sh
 printf '# a comment\n\n6.1.*  | t_a  | one * | why\nhost root | native | two | why\n' >"$tmp/kernels"
