@@ -411,17 +411,26 @@ static void drain(struct work_struct *work)
 		queue_delayed_work(system_long_wq, &drain_work, HZ / 10);
 }
 
-/* Slots that are still in use by calls after their node was removed, in comment lines. */
+/* Slots that are not free yet after their node was removed, in comment lines. */
 void kstats_direct_show(struct seq_file *m)
 {
+	struct kstats_hook *hook;
 	unsigned int i;
+	u64 inside;
 
 	mutex_lock(&slot_mutex);
-	for (i = 0; i < KSTATS_SLOTS; i++)
-		if (slots[i].state == SLOT_LEAVING || slots[i].state == SLOT_SETTLED)
+	for (i = 0; i < KSTATS_SLOTS; i++) {
+		if (slots[i].state != SLOT_LEAVING && slots[i].state != SLOT_SETTLED)
+			continue;
+		hook = slots[i].hook;
+		inside = calls_inside(&slots[i]);
+		if (inside)
 			seq_printf(m, "# removed %s: %llu calls still inside %s\n",
-				   slots[i].hook->node->ks->name, calls_inside(&slots[i]),
-				   slots[i].hook->node->start);
+				   hook->node->ks->name, inside, hook->node->start);
+		else
+			seq_printf(m, "# removed %s: its slot is free in a moment\n",
+				   hook->node->ks->name);
+	}
 	mutex_unlock(&slot_mutex);
 }
 
