@@ -101,6 +101,7 @@ main()
 	printf '%s\n' "$@" >"$dir/etc/tests"
 	sed '/^#/d; /^$/d' "$top/tests/splats.deny" >"$dir/etc/splats.deny"
 	cp "$top/scripts/skips.sh" "$dir/etc/skips.sh"
+	cp "$top/tests/tap.sh" "$dir/t/tap.sh"
 	skip_list "$top/tests/kernels" >"$dir/etc/kernels"
 	echo "root:x:0:0:root:/root:/bin/sh
 nobody:x:65534:65534:nobody:/:/bin/sh" >"$dir/etc/passwd"

@@ -4,37 +4,11 @@
 # /proc/stat, and that it copes with modules that come and go.
 # shellcheck disable=SC3043 # busybox's sh has local
 cd /tmp || exit 1
-nr=0 failed=0 bad='' pid=''
+# shellcheck source=tests/tap.sh
+. /t/tap.sh
+pid=''
 k=/sys/kernel/debug/kstats
 demo=/sys/kernel/debug/kstats_demo/run
-
-# is GOT EXPECTED WHAT
-is()
-{
-	[ "$1" = "$2" ] && return
-	echo "#   $3: got '$1', expected '$2'"
-	bad="$bad $3;"
-}
-
-end()
-{
-	nr=$((nr + 1))
-	[ -z "$bad" ] || failed=$((failed + 1))
-	echo "${bad:+not }ok $nr - $1${bad:+:$bad}"
-	bad=''
-}
-
-# Wait at most a minute until a command succeeds.
-eventually()
-{
-	local n=0
-
-	until "$@"; do
-		n=$((n + 1))
-		[ $n -lt 600 ] || return 1
-		usleep 100000
-	done
-}
 
 listens() { grep -q ^http url; }
 
@@ -43,7 +17,7 @@ serve()
 	: >url
 	statpage export --listen 127.0.0.1:0 >url 2>err &
 	pid=$!
-	eventually listens || { echo "#   does not listen: $(cat err)"; bad="$bad no server;"; }
+	eventually listens || fail "does not listen: $(cat err)"
 }
 
 stop()
@@ -99,7 +73,7 @@ for m in kstats_demo_sleep GAP-kstats_demo_sleep crowd lossy; do
 done
 is "$(value 'statpage_duration_seconds_count{metric="kstats_demo_sleep"}')" 15 "calls of the demo"
 is "$(value 'statpage_samples_attempted_total{metric="lossy"}')" 10 "calls of ten at once"
-[ "$(word lossy missed)" -gt 0 ] || bad="$bad nothing was missed;"
+[ "$(word lossy missed)" -gt 0 ] || fail "nothing was missed"
 is "$(value 'statpage_samples_missed_by_cause_total{metric="lossy",cause="instance"}')" "$(word lossy missed-instance)" \
 	"missed for want of an instance"
 is "$(value 'statpage_duration_seconds_count{metric="crowd"}')" 1000 "calls of inner"
@@ -107,7 +81,7 @@ is "$(value 'statpage_duration_seconds_count{metric="crowd"}')" 1000 "calls of i
 is "$(value 'statpage_duration_seconds_bucket{metric="kstats_demo_sleep",le="0.001572863"}')" 0 "shorter than 2 ms"
 is "$(grep -c '^statpage_metric_info{metric="crowd",bits="5",state="running",origin="time start kstats_demo_inner ' metrics)" 1 info
 for f in "$k"/[!_]*; do
-	grep -q "_count{metric=\"${f##*/}\"}" metrics || bad="$bad ${f##*/} is not there;"
+	grep -q "_count{metric=\"${f##*/}\"}" metrics || fail "${f##*/} is not there"
 done
 end "traced calls, their gaps, and annotated metrics: counts, sums and ledgers to the digit"
 
@@ -121,9 +95,9 @@ for column in "user 2" "system 4" "idle 5"; do
 	awk -v mode="$mode" 'index($0, "statpage_cpu_seconds_total{") == 1 && index($0, "mode=\"" mode "\"") { sum += $2 }
 		END { print sum }' metrics >sum
 	awk -v field="${column#* }" -v sum="$(cat sum)" '/^cpu / { v = $field / 100; bad = sum < v - 0.5 || sum > v + 60 }
-		END { exit bad }' stat || { echo "#   $mode: $(cat sum) s, $(cat stat)"; bad="$bad $mode;"; }
+		END { exit bad }' stat || fail "$mode: $(cat sum) s, $(cat stat)"
 done
-grep -q "kernel=\"$(uname -r)\"" metrics || bad="$bad the kernel's release;"
+grep -q "kernel=\"$(uname -r)\"" metrics || fail "the kernel's release"
 end "CPU times are the kernel's"
 
 echo reset >$k/crowd
@@ -170,7 +144,7 @@ scrape
 for f in metrics files/statpage.prom; do
 	grep -e '^statpage_duration' -e '^statpage_samples' -e '^statpage_metric' $f >$f.part
 done
-cmp -s metrics.part files/statpage.prom.part || bad="$bad the copy is not what is served;"
+cmp -s metrics.part files/statpage.prom.part || fail "the copy is not what is served"
 stop
 end "a copy of the files tells what the module does"
 
@@ -183,5 +157,4 @@ is "$(value 'statpage_part_up{part="cpu"}' nobody/statpage.prom)" 1 "CPU times"
 end "without privileges there are CPU times, and a line that says what there is not"
 
 echo "remove kstats_demo_sleep" >$k/_control
-echo "1..$nr"
-[ $failed = 0 ]
+finish

@@ -4,23 +4,8 @@
 # Yama, and that its counts are the kernel's own of the same run.
 # shellcheck disable=SC3043 # busybox's sh has local
 cd /tmp || exit 1
-nr=0 failed=0 bad=''
-
-# is GOT EXPECTED WHAT
-is()
-{
-	[ "$1" = "$2" ] && return
-	echo "#   $3: got '$1', expected '$2'"
-	bad="$bad $3"
-}
-
-end()
-{
-	nr=$((nr + 1))
-	[ -z "$bad" ] || failed=$((failed + 1))
-	echo "${bad:+not }ok $nr - $1${bad:+:$bad}"
-	bad=''
-}
+# shellcheck source=tests/tap.sh
+. /t/tap.sh
 
 # `count errors` of a call in the tree's table of a summary
 row()
@@ -102,5 +87,4 @@ same_run "a pipeline of ten commands" sh -c \
 same_run "8 threads on futexes and pipes" workload threads 40
 same_run "forks" workload forks 50
 
-echo "1..$nr"
-[ $failed = 0 ]
+finish

@@ -4,34 +4,8 @@
 # engine counts, leaves nothing of BPF behind, and says in one line why where it cannot be used.
 # shellcheck disable=SC3043 # busybox's sh has local
 cd /tmp || exit 1
-nr=0 failed=0 bad=''
-
-# is GOT EXPECTED WHAT
-is()
-{
-	[ "$1" = "$2" ] && return
-	echo "#   $3: got '$1', expected '$2'"
-	bad="$bad $3"
-}
-
-end()
-{
-	nr=$((nr + 1))
-	[ -z "$bad" ] || failed=$((failed + 1))
-	echo "${bad:+not }ok $nr - $1${bad:+:$bad}"
-	bad=''
-}
-
-eventually()
-{
-	local i=0
-
-	until "$@"; do
-		i=$((i + 1))
-		[ $i -lt 1200 ] || return 1
-		sleep 0.1
-	done
-}
+# shellcheck source=tests/tap.sh
+. /t/tap.sh
 
 # `name count errors` of the tree's table in a summary, and other numbers that do not depend on time
 table()
@@ -222,5 +196,4 @@ statpage run --engine auto -o sum -- true
 is "$(sed -n '/^process /q; s/^engine //p' sum)" bpf "engine"
 end "auto takes it"
 
-echo "1..$nr"
-[ $failed = 0 ]
+finish

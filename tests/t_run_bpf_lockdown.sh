@@ -3,15 +3,8 @@
 # This test checks that under lockdown `confidentiality`, which no BPF program that reads the kernel may
 # load in, `statpage run` says so in one line and counts with ptrace. Lockdown is for good.
 cd /tmp || exit 1
-bad=''
-
-# is GOT EXPECTED WHAT
-is()
-{
-	[ "$1" = "$2" ] && return
-	echo "#   $3: got '$1', expected '$2'"
-	bad="$bad $3"
-}
+# shellcheck source=tests/tap.sh
+. /t/tap.sh
 
 echo confidentiality >/sys/kernel/security/lockdown
 statpage run --engine bpf -o sum -- workload calls 20 2>err
@@ -23,6 +16,5 @@ is "$(awk '/^process / { exit } $NF == "getppid" { print $1 }' sum)" 20 "calls c
 statpage run --engine auto -o sum -- true 2>err
 is "$?$(cat err)" 0 "auto: status and what it says"
 is "$(bpf_ids)" "" "programs, maps and links"
-echo "${bad:+not }ok 1 - lockdown: one line, and ptrace${bad:+:$bad}"
-echo "1..1"
-[ -z "$bad" ]
+end "lockdown: one line, and ptrace"
+finish

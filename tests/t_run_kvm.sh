@@ -4,22 +4,8 @@
 # embeds the library counts inside, and gets at KVM's own statistics without a trace in the host.
 # shellcheck disable=SC3043 # busybox's sh has local
 cd /tmp || exit 1
-nr=0 failed=0 bad=''
-
-is()
-{
-	[ "$1" = "$2" ] && return
-	echo "#   $3: got '$1', expected '$2'"
-	bad="$bad $3"
-}
-
-end()
-{
-	nr=$((nr + 1))
-	[ -z "$bad" ] || failed=$((failed + 1))
-	echo "${bad:+not }ok $nr - $1${bad:+:$bad}"
-	bad=''
-}
+# shellcheck source=tests/tap.sh
+. /t/tap.sh
 
 # `name count null` of each exit reason of the process in a file of records
 reasons()
@@ -118,5 +104,4 @@ STATPAGE_RUNTIME_STATS=json STATPAGE_STATS_OUTPUT=/tmp/in workload filtered vmm 
 is $? $((128 + 31)) "status of a host that asks by itself: the filter works"
 end "--kvm-stats makes no call in a program with a seccomp filter, and says so"
 
-echo "1..$nr"
-[ $failed = 0 ]
+finish

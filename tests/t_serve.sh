@@ -4,42 +4,22 @@
 # own sources tell, and nothing is left behind. tests/native/t_serve.sh has more of it, on the host's kernel.
 # shellcheck disable=SC3043 # busybox's sh has local
 set -u
-nr=0 bad=0 why=""
+# shellcheck source=tests/tap.sh
+. /t/tap.sh
+evidence="/tmp/out /tmp/served"
 t=/t/threads
-
-begin()
-{
-	name=$1 why=""
-}
-
-end()
-{
-	nr=$((nr + 1))
-	if [ -z "$why" ]; then
-		echo "ok $nr - $name"
-	else
-		cat /tmp/out /tmp/served 2>/dev/null | sed 's/^/#   /'
-		echo "not ok $nr - $name: $why"
-		bad=1
-	fi
-}
-
-is()
-{
-	[ "$1" = "$2" ] || why=${why:-"$3: got '$1', expected '$2'"}
-}
 
 # near GOT EXPECTED WHAT: within a tenth and 10 ms, as an emulated CPU may be held up between the two clocks.
 near()
 {
 	local off=$(($1 - $2))
 
-	[ "${off#-}" -le $(($2 / 10 + 10000000)) ] || why=${why:-"$3: $1, not $2"}
+	[ "${off#-}" -le $(($2 / 10 + 10000000)) ] || fail "$3: $1, not $2"
 }
 
 at_least()
 {
-	[ "$1" -ge "$2" ] || why=${why:-"$3: $1, less than $2"}
+	[ "$1" -ge "$2" ] || fail "$3: $1, less than $2"
 }
 
 of()
@@ -55,7 +35,7 @@ start()
 		grep -q "^serving" /tmp/served && return
 		sleep 1
 	done
-	why=${why:-"it does not start"}
+	fail "it does not start"
 }
 
 begin "serve: buckets are what the kernel says, among two spinners on one CPU"
@@ -73,7 +53,6 @@ if [ -n "$(of wall_ns)" ]; then
 	at_least "$(of dsleep_ns)" 40000000 "a vfork child of 50 ms"
 	at_least "$(of block)" 11 "voluntary switches"
 fi
-end
 
 begin "serve: threads, each with its own"
 $t at_once 30 >/tmp/out 2>&1
@@ -84,19 +63,16 @@ $t steady 50 >/tmp/out 2>&1
 is "$(of good)" 1000 "snapshots of one among many switches"
 $t forked >/tmp/out 2>&1
 is "$(of child) $(of parent)" "1 1" "a forked child and its parent"
-end
 
 begin "serve: who may have what"
 is "$($t ask 1)" 3 "another process's thread"
 $t protect >/tmp/out 2>&1
 is "$(of writable) $(of mprotect)" "EPERM EACCES" "mmap and mprotect"
-end
 
 for how in exec exit; do
 	begin "serve: who has another process's page sees its $how"
 	$t $how >/tmp/out 2>&1
 	is "$(of before) $(of tid) $(of after)" "0 1 1" "flags before, the thread, the mark after"
-	end
 done
 
 begin "serve: killed, the pages are taken over; the end leaves nothing"
@@ -110,7 +86,7 @@ nth()
 		[ "$(wc -l </tmp/out)" -ge "$1" ] && return
 		sleep 1
 	done
-	why=${why:-"no snapshot $1"}
+	fail "no snapshot $1"
 }
 nth 1
 kill -KILL $server
@@ -130,8 +106,6 @@ nth 4
 is "$(tail -n 1 /tmp/out)" ENOENT "after the end"
 exec 7>&-
 wait $follower
-[ ! -e /sys/fs/bpf/statpage ] || why=${why:-"/sys/fs/bpf/statpage is still there"}
-end
+[ ! -e /sys/fs/bpf/statpage ] || fail "/sys/fs/bpf/statpage is still there"
 umount /sys/fs/bpf 2>/dev/null
-echo "1..$nr"
-exit $bad
+finish
