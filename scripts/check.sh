@@ -11,13 +11,6 @@ cd "$(dirname "$0")/.." || exit
 out=build/check
 run=tests/debian/run.sh
 
-# The guest tests that run without being named, but one.
-all_but()
-{
-	tests/vm-inner.sh --names | grep -vx "$1" | xargs
-}
-
-# t_dist_bpf waits in vain on one CPU for starts whose tasks died; why is not known yet.
 # LAYER  HOW  COMMAND. `alone`: nothing runs beside it; `pair`: two of these run at a time, for a
 # guest keeps one CPU busy.
 layers()
@@ -28,7 +21,7 @@ layers()
 	guest-6.1  pair   $run bookworm
 	guest-6.12 pair   $run trixie
 	guest-7    pair   $run sid
-	one-cpu    pair   env VM_CPUS=1 VM_OUT=$PWD/build/debian/bookworm-1cpu $run bookworm $(all_but t_dist_bpf)
+	one-cpu    pair   env VM_CPUS=1 VM_OUT=$PWD/build/debian/bookworm-1cpu $run bookworm
 	i386       pair   $run bookworm-i386 t_kstats_hist t_kstats_call t_kstats_pair t_kstats_errors
 	arm64      pair   $run bookworm-arm64
 	sanitized  pair   env VM_TIMEOUT=1500 VM_OUT=$PWD/build/debian/bookworm-san $run bookworm t_rts_vmm_asan t_rts_vmm_tsan
