@@ -9,6 +9,7 @@
 #include "lib/top.h"
 
 struct top {
+	const struct top_source *from;
 	struct threads *threads;
 	struct thread_list list[2]; /* of this report, list[cur], and of the one before */
 	struct cpus cpus[2];
@@ -24,20 +25,46 @@ static uint64_t now_ns(clockid_t clock)
 	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
 }
 
-int top_open(struct top **out, const char *engine, pid_t pid, char *why, size_t len)
+static int live_next(uint64_t *mono_ns, uint64_t *real_ns, char *why, size_t len)
+{
+	(void)why;
+	(void)len;
+	*mono_ns = now_ns(CLOCK_MONOTONIC);
+	*real_ns = now_ns(CLOCK_REALTIME);
+	return 0;
+}
+
+static const struct dist_engine *live_dists(struct dist_why *why)
+{
+	return engine_kmod.probe(why) ? NULL : &engine_kmod;
+}
+
+static const struct top_source live = {live_next, cpus_read, live_dists};
+
+int top_open_from(struct top **out, struct threads *threads, const struct top_source *source)
 {
 	struct top *t = calloc(1, sizeof(*t));
-	int err;
 
-	if (!t) {
-		snprintf(why, len, "out of memory");
+	if (!t)
 		return -ENOMEM;
-	}
-	err = threads_open(&t->threads, engine, pid, why, len);
+	t->threads = threads;
+	t->from = source;
+	*out = t;
+	return 0;
+}
+
+int top_open(struct top **out, const char *engine, pid_t pid, char *why, size_t len)
+{
+	struct threads *threads;
+	int err = threads_open(&threads, engine, pid, why, len);
+
 	if (err)
-		free(t);
-	else
-		*out = t;
+		return err;
+	err = top_open_from(out, threads, &live);
+	if (!err)
+		return 0;
+	threads_close(threads);
+	snprintf(why, len, "%s", strerror(-err));
 	return err;
 }
 
@@ -105,7 +132,7 @@ static int diff_cpus(struct top *t)
 	r->nr_cpus = 0;
 	r->cpu_source = NULL;
 	r->no_cpus[0] = '\0';
-	if (cpus_read(&t->cpus[t->cur], r->no_cpus, sizeof(r->no_cpus))) {
+	if (t->from->cpus(&t->cpus[t->cur], r->no_cpus, sizeof(r->no_cpus))) {
 		t->cpus[t->cur].nr = 0;
 		return 0;
 	}
@@ -161,14 +188,20 @@ static void put_dist(struct top_dist *d, struct dist_metric *m)
 	hist_free(old);
 }
 
+struct reading {
+	struct top_report *r;
+	const struct dist_engine *engine;
+};
+
 /* A metric that went away since it was listed is not there. */
 static int read_dist(const char *name, void *data)
 {
-	struct top_report *r = data;
+	struct reading *reading = data;
+	struct top_report *r = reading->r;
 	struct dist_metric m;
 	struct dist_why why;
 	struct top_dist *d;
-	int err = engine_kmod.read(name, &m, &why);
+	int err = reading->engine->read(name, &m, &why);
 
 	if (err)
 		return err == -ENOMEM ? err : 0;
@@ -179,20 +212,21 @@ static int read_dist(const char *name, void *data)
 	return d ? 0 : -ENOMEM;
 }
 
-static void read_dists(struct top_report *r)
+static void read_dists(struct top *t)
 {
+	struct top_report *r = &t->r;
 	struct dist_why why = {""};
+	struct reading reading = {r, t->from->dists(&why)};
 	size_t nr = 0;
 
 	for (size_t i = 0; i < r->nr_dists; i++)
 		r->dist[i].seen = false;
-	if (engine_kmod.probe(&why) || engine_kmod.metrics(read_dist, r, &why)) {
-		r->dist_engine = NULL;
+	r->dist_engine = NULL;
+	if (!reading.engine || reading.engine->metrics(read_dist, &reading, &why))
 		snprintf(r->no_dists, sizeof(r->no_dists), "%s",
 			 why.text[0] ? why.text : "out of memory");
-	} else {
-		r->dist_engine = engine_kmod.name;
-	}
+	else
+		r->dist_engine = reading.engine->name;
 	for (size_t i = 0; i < r->nr_dists; i++)
 		if (r->dist[i].seen)
 			r->dist[nr++] = r->dist[i];
@@ -204,11 +238,11 @@ static void read_dists(struct top_report *r)
 int top_sample(struct top *t, char *why, size_t len)
 {
 	uint64_t before_ns = t->r.mono_ns;
-	int err, gone;
+	int err = t->from->next(&t->r.mono_ns, &t->r.real_ns, why, len), gone;
 
+	if (err)
+		return err;
 	t->cur = !t->cur;
-	t->r.mono_ns = now_ns(CLOCK_MONOTONIC);
-	t->r.real_ns = now_ns(CLOCK_REALTIME);
 	t->r.interval_ns = before_ns ? t->r.mono_ns - before_ns : 0;
 	gone = threads_sample(t->threads, &t->list[t->cur], why, len);
 	if (gone)
@@ -222,7 +256,7 @@ int top_sample(struct top *t, char *why, size_t len)
 		snprintf(why, len, "%s", strerror(-err));
 		return err;
 	}
-	read_dists(&t->r);
+	read_dists(t);
 	return gone;
 }
 

@@ -50,11 +50,24 @@ struct top_report {
 
 struct top;
 
+/* Where reports are from, if not from this machine as it is now. Functions return 0, or -errno and a line in why. */
+struct top_source {
+	/* What the next report is about, and when that was. -ENODATA: there is no more. */
+	int (*next)(uint64_t *mono_ns, uint64_t *real_ns, char *why, size_t len);
+	int (*cpus)(struct cpus *c, char *why, size_t len);
+	const struct dist_engine *(*dists)(struct dist_why *why); /* NULL: there are none */
+};
+
 /* engine and pid as threads_open() takes them. 0, or -errno and a line in why. */
 int top_open(struct top **out, const char *engine, pid_t pid, char *why, size_t len);
+/* Takes threads over, and keeps the pointer to source. 0 or -ENOMEM. */
+int top_open_from(struct top **out, struct threads *threads, const struct top_source *source);
 void top_close(struct top *t);
 
-/* Take a report. -ESRCH: the process has ended; the report is then without threads. Or -errno. */
+/*
+ * Take a report. -ESRCH: the process has ended; the report is then without threads. -ENODATA: there is
+ * none any more, and the last one stays. Or -errno.
+ */
 int top_sample(struct top *t, char *why, size_t len);
 
 const struct top_report *top_report(const struct top *t);

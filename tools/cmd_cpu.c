@@ -10,15 +10,17 @@
 
 #include "tools/cmd.h"
 #include "tools/cpu_table.h"
+#include "tools/replay.h"
 
 static const char usage[] =
-	"cpu [--json] [--watch [SEC]] [--count N]\n"
+	"cpu [--json] [--watch [SEC]] [--count N] [--replay FILE]\n"
 	"\n"
 	"Print the CPU times of the machine and of each CPU that is online, in the format and the unit of\n"
 	"/proc/stat (ticks of 1/USER_HZ s, as a rule 10 ms), from the cpu page of coarse_stat_fs.\n"
 	"\n"
 	"  --watch [SEC]  every SEC seconds (default 1), in percent, where the time since the last line went\n"
 	"  --count N      with --watch: end after N reports\n"
+	"  --replay FILE  what statpage record wrote, at its end; with --watch all of it, by its instants, or SEC\n"
 	"  --json         one JSON object a line, of times since boot, not of differences. Keys: update_mono_ns\n"
 	"                 (CLOCK_MONOTONIC of the refresh), period_us, tick_ns (how fine the kernel accounts busy\n"
 	"                 time; 0: exactly), nr_updates, nr_corrected; all (an object) and cpus (an array of\n"
@@ -26,8 +28,10 @@ static const char usage[] =
 	"                 iowait_ns, irq_ns, softirq_ns, steal_ns, guest_ns, guest_nice_ns. user_ns includes\n"
 	"                 guest_ns, nice_ns includes guest_nice_ns.\n";
 
-static int read_table(struct cpu_table *t)
+static int read_table(bool replay, struct cpu_table *t)
 {
+	if (replay)
+		return replay_cpu_table(t);
 	return cpu_table_read(t) ? cmd_csf_err("cpu") : 0;
 }
 
@@ -106,18 +110,31 @@ static void sleep_s(double s)
 		;
 }
 
-/* Report every s seconds, count times; 0 is for ever. Ends as well when stdout cannot be written.
+/* 1; 0: there is no more; -1 after a message. */
+static int next(bool replay, double s)
+{
+	if (replay)
+		return replay_on((uint64_t)(s * 1e9));
+	sleep_s(s);
+	return 1;
+}
+
+/*
+ * Report every s seconds (0, of a recording: each instant), count times; 0 is for ever. Ends as well when stdout
+ * cannot be written.
  */
-static int watch(double s, unsigned int count, bool json)
+static int watch(bool replay, double s, unsigned int count, bool json)
 {
 	struct cpu_table t[2] = {0};
 	unsigned int n = 0;
-	int ret;
+	int ret, more = 1;
 
-	ret = read_table(&t[0]);
+	ret = read_table(replay, &t[0]);
 	while (!ret && (!count || n < count)) {
-		sleep_s(s);
-		ret = read_table(&t[++n % 2]);
+		more = next(replay, s);
+		if (more <= 0)
+			break;
+		ret = read_table(replay, &t[++n % 2]);
 		if (ret)
 			break;
 		if (json)
@@ -128,13 +145,13 @@ static int watch(double s, unsigned int count, bool json)
 	}
 	cpu_table_free(&t[0]);
 	cpu_table_free(&t[1]);
-	return ret;
+	return more < 0 ? CMD_FAILED : ret;
 }
 
-static int once(bool json)
+static int once(bool replay, bool json)
 {
 	struct cpu_table t = {0};
-	int ret = read_table(&t);
+	int ret = read_table(replay, &t);
 
 	if (!ret && json)
 		print_json(&t);
@@ -144,18 +161,25 @@ static int once(bool json)
 	return ret;
 }
 
+/* At the instant that is the first to be read. */
+static int open_replay(const char *file, bool all)
+{
+	int ret = all ? replay_begin(file) : replay_last(file);
+
+	return ret || !all || replay_on(0) > 0 ? ret : CMD_FAILED;
+}
+
 int cmd_cpu(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"watch", optional_argument, NULL, 'w'},
-		{"count", required_argument, NULL, 'n'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		{"json", no_argument, NULL, 'j'},	 {"watch", optional_argument, NULL, 'w'},
+		{"count", required_argument, NULL, 'n'}, {"replay", required_argument, NULL, 'r'},
+		{"help", no_argument, NULL, 'h'},	 {0},
 	};
 	double every = 0, count = 0;
-	bool json = false;
-	int c;
+	bool json = false, watching = false;
+	const char *file = NULL;
+	int c, ret;
 
 	while ((c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		switch (c) {
@@ -163,7 +187,7 @@ int cmd_cpu(int argc, char **argv)
 			json = true;
 			break;
 		case 'w':
-			every = 1;
+			watching = true;
 			/* The number may be the next word, too. */
 			if (!optarg && optind < argc && argv[optind][0] != '-')
 				optarg = argv[optind++];
@@ -174,6 +198,9 @@ int cmd_cpu(int argc, char **argv)
 			if (cmd_number("N", optarg, 1, 1e9, &count))
 				return CMD_USAGE;
 			break;
+		case 'r':
+			file = optarg;
+			break;
 		case 'h':
 			cmd_help(usage);
 			return 0;
@@ -183,7 +210,13 @@ int cmd_cpu(int argc, char **argv)
 	}
 	if (optind != argc)
 		return cmd_usage("cpu takes no argument '%s'", argv[optind]);
-	if (count > 0 && !(every > 0))
+	if (count > 0 && !watching)
 		return cmd_usage("--count goes with --watch");
-	return every > 0 ? watch(every, (unsigned int)count, json) : once(json);
+	ret = file ? open_replay(file, watching) : 0;
+	if (!ret && watching)
+		ret = watch(file, every > 0 || file ? every : 1, (unsigned int)count, json);
+	else if (!ret)
+		ret = once(file, json);
+	replay_close();
+	return ret;
 }

@@ -9,6 +9,7 @@
 
 #include "lib/record.h"
 #include "tools/cmd.h"
+#include "tools/replay.h"
 #include "tools/top.h"
 
 static const char usage[] =
@@ -25,6 +26,7 @@ static const char usage[] =
 	"      --json       one object a line and interval, until interrupted; docs/top.md has the keys\n"
 	"      --engine E   pages (of coarse_stat_fs or statpage serve), proc; default: both, the better first\n"
 	"      --from DIR   distributions of a copy of /sys/kernel/debug/kstats\n"
+	"      --replay FILE  what statpage record wrote, by its instants, or each T; --once: the last two\n"
 	"  -h, --help\n";
 
 #define MAX_ENGINES 8
@@ -57,7 +59,20 @@ static void print(const struct top_opts *o, bool json)
 	fmt_top_text(stdout, r, o->engine);
 }
 
-/* A process that ends, ends the reports; that is a failure where it leaves less than was asked for. */
+/* Why there are no more reports. Less than was asked for is a failure, but of a recording. */
+static int ended(const struct top_opts *o, int err, unsigned int n, const char *why)
+{
+	if (err != -ENODATA) {
+		cmd_err("%s", why);
+		return err == -ESRCH && n && (!o->count || o->replay) ? 0 : CMD_FAILED;
+	}
+	if (replay_cut())
+		cmd_err("%s", why);
+	return n ? 0 :
+		   cmd_err("there is one instant in the recording: top shows what happened between "
+			   "two");
+}
+
 static int scripted(const struct top_opts *o, bool json)
 {
 	uint64_t next = now_ns();
@@ -69,12 +84,11 @@ static int scripted(const struct top_opts *o, bool json)
 		return cmd_err("%s", why);
 	while (!ret && (!o->count || n < o->count)) {
 		next += o->interval_ns;
-		sleep_until(next);
+		if (!o->replay)
+			sleep_until(next);
 		ret = top_sample(o->top, why, sizeof(why));
-		if (ret) {
-			cmd_err("%s", why);
-			return ret == -ESRCH && n && !o->count ? 0 : CMD_FAILED;
-		}
+		if (ret)
+			return ended(o, ret, n, why);
 		print(o, json);
 		ret = cmd_flush();
 		if (ret) {
@@ -87,43 +101,74 @@ static int scripted(const struct top_opts *o, bool json)
 	return ret;
 }
 
-static int start(struct top_opts *o, const char *engine, bool once, bool json)
+/* What the user asked for, and no option told top_opts. */
+struct asked {
+	const char *engine, *from, *replay;
+	bool once, json;
+};
+
+static int open_live(struct top_opts *o, const struct asked *a)
 {
-	const struct thread_engine *engines[MAX_ENGINES + 1] = {NULL};
 	char why[300];
+	int ret = top_open(&o->top, a->engine, o->pid, why, sizeof(why));
+
+	if (!o->interval_ns)
+		o->interval_ns = 1000000000u;
+	return ret == -EINVAL ? cmd_usage("%s", why) : ret ? cmd_err("%s", why) : 0;
+}
+
+/* At the pace it was recorded at. */
+static int open_replay(struct top_opts *o, const struct asked *a)
+{
+	uint64_t step_ns = o->interval_ns;
 	int ret;
 
-	if (!once && !json && !(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)))
+	if (a->engine || a->from)
+		return cmd_usage("--engine and --from are for this machine, not for a recording");
+	if (a->once && step_ns)
+		return cmd_usage(
+			"--once of a recording is its last two instants: leave --interval out");
+	ret = replay_begin(a->replay);
+	if (ret)
+		return ret;
+	o->replay = true;
+	if (!step_ns)
+		o->interval_ns = replay_head()->interval_ns;
+	return replay_top(&o->top, o->pid, step_ns, a->once);
+}
+
+static int start(struct top_opts *o, const struct asked *a)
+{
+	const struct thread_engine *engines[MAX_ENGINES + 1] = {NULL};
+	int ret;
+
+	if (!a->once && !a->json && !(isatty(STDIN_FILENO) && isatty(STDOUT_FILENO)))
 		return cmd_usage("standard %s is no terminal: the live view needs one, --once and "
 				 "--json do not",
 				 isatty(STDOUT_FILENO) ? "input" : "output");
-	ret = top_open(&o->top, engine, o->pid, why, sizeof(why));
-	if (ret)
-		return ret == -EINVAL ? cmd_usage("%s", why) : cmd_err("%s", why);
-	for (unsigned int i = 0; i < MAX_ENGINES; i++)
-		engines[i] = top_engine(o->top, i);
-	o->engine = engines;
-	ret = once || json ? scripted(o, json) : top_live(o);
-	top_close(o->top);
+	ret = a->replay ? open_replay(o, a) : open_live(o, a);
+	if (!ret) {
+		for (unsigned int i = 0; i < MAX_ENGINES; i++)
+			engines[i] = top_engine(o->top, i);
+		o->engine = engines;
+		ret = a->once || a->json ? scripted(o, a->json) : top_live(o);
+		top_close(o->top);
+	}
+	replay_close();
 	return ret;
 }
 
 int cmd_top(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"pid", required_argument, NULL, 'p'},
-		{"interval", required_argument, NULL, 'i'},
-		{"count", required_argument, NULL, 'n'},
-		{"once", no_argument, NULL, 'o'},
-		{"json", no_argument, NULL, 'j'},
-		{"engine", required_argument, NULL, 'e'},
-		{"from", required_argument, NULL, 'f'},
-		{"help", no_argument, NULL, 'h'},
-		{0},
+		{"pid", required_argument, NULL, 'p'},	 {"interval", required_argument, NULL, 'i'},
+		{"count", required_argument, NULL, 'n'}, {"once", no_argument, NULL, 'o'},
+		{"json", no_argument, NULL, 'j'},	 {"engine", required_argument, NULL, 'e'},
+		{"from", required_argument, NULL, 'f'},	 {"replay", required_argument, NULL, 'r'},
+		{"help", no_argument, NULL, 'h'},	 {0},
 	};
-	struct top_opts o = {.interval_ns = 1000000000u};
-	bool once = false, json = false;
-	const char *engine = NULL;
+	struct top_opts o = {.pid = 0};
+	struct asked a = {NULL};
 	double pid = 0, count = 0;
 	int c;
 
@@ -145,16 +190,20 @@ int cmd_top(int argc, char **argv)
 				return CMD_USAGE;
 			break;
 		case 'o':
-			once = true;
+			a.once = true;
 			break;
 		case 'j':
-			json = true;
+			a.json = true;
 			break;
 		case 'e':
-			engine = optarg;
+			a.engine = optarg;
 			break;
 		case 'f':
+			a.from = optarg;
 			engine_kmod_from(optarg);
+			break;
+		case 'r':
+			a.replay = optarg;
 			break;
 		case 'h':
 			cmd_help(usage);
@@ -168,9 +217,9 @@ int cmd_top(int argc, char **argv)
 				 argv[optind]);
 	if (pid != (double)(pid_t)pid || count != (double)(unsigned int)count)
 		return cmd_usage("PID and N are whole numbers");
-	if (once && count > 1)
+	if (a.once && count > 1)
 		return cmd_usage("--once is one interval: leave --count out, or --once");
 	o.pid = (pid_t)pid;
-	o.count = once ? 1 : (unsigned int)count;
-	return start(&o, engine, once, json);
+	o.count = a.once ? 1 : (unsigned int)count;
+	return start(&o, &a);
 }

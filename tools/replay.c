@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0
 /* Recordings for commands: what lib/replay.h says, as messages. */
+#include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tools/cmd.h"
 #include "tools/replay.h"
@@ -67,4 +69,45 @@ int replay_cpu_table(struct cpu_table *t)
 	free(t->cpu);
 	t->cpu = row;
 	return 0;
+}
+
+static uint64_t top_step_ns;
+
+static int top_next(uint64_t *mono_ns, uint64_t *real_ns, char *text, size_t len)
+{
+	struct dist_why why;
+	int ret = replay_step(top_step_ns, &why);
+
+	if (ret > 0) {
+		*mono_ns = replay_mono_ns();
+		*real_ns = replay_real_ns();
+		return 0;
+	}
+	if (ret)
+		snprintf(text, len, "%s", why.text);
+	else
+		snprintf(text, len, "%s", replay_cut() ?: "the recording has ended");
+	return ret ? ret : -ENODATA;
+}
+
+static const struct dist_engine *top_dists(struct dist_why *why)
+{
+	const struct dist_engine *const *engines = replay_engines(why);
+
+	return engines ? engines[0] : NULL;
+}
+
+int replay_top(struct top **out, pid_t pid, uint64_t interval_ns, bool once)
+{
+	static const struct top_source source = {top_next, replay_cpus, top_dists};
+	struct threads *threads;
+	struct dist_why why;
+
+	top_step_ns = interval_ns;
+	if ((once && replay_to_last(2, &why)) || replay_threads(&threads, pid, &why))
+		return cmd_err("%s", why.text);
+	if (!top_open_from(out, threads, &source))
+		return 0;
+	threads_close(threads);
+	return cmd_err("%s", strerror(ENOMEM));
 }

@@ -7,6 +7,7 @@
 #define TOOLS_REPLAY_H
 
 #include "lib/replay.h"
+#include "lib/top.h"
 #include "tools/cpu_table.h"
 
 /* Open it, before its first instant. Returns 0 or CMD_FAILED after a message. */
@@ -23,5 +24,12 @@ const struct dist_engine *const *replay_dists(void);
 
 /* The cpu page of the instant into t, as cpu_table_read(). Returns 0 or CMD_FAILED after a message. */
 int replay_cpu_table(struct cpu_table *t);
+
+/*
+ * Reports of the recording, which go on by an interval as replay_step() does, or `once`: of the last two
+ * instants. pid 0: all. -ENODATA from top_sample() comes with a line that says how it ended. Returns 0 or
+ * CMD_FAILED after a message.
+ */
+int replay_top(struct top **out, pid_t pid, uint64_t interval_ns, bool once);
 
 #endif /* TOOLS_REPLAY_H */

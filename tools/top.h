@@ -12,6 +12,7 @@ struct top_opts {
 	pid_t pid;				   /* 0: all */
 	uint64_t interval_ns;
 	unsigned int count; /* intervals; 0: until it is quit */
+	bool replay;	    /* of a recording; the interval is how long each is shown */
 };
 
 /*

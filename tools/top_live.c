@@ -246,7 +246,7 @@ static int take(struct top_ui *ui, char *why, size_t len)
 {
 	int err = top_sample(ui->o->top, why, len);
 
-	if (err == -ESRCH) {
+	if (err == -ESRCH || err == -ENODATA) {
 		snprintf(ui->ended, sizeof(ui->ended), "%s", why);
 		err = 0;
 	}

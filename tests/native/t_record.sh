@@ -272,6 +272,107 @@ ended ''
 is "$(tail -n 1 "$tmp/f" | jq -r .end)" processes "end"
 is "$(instant "$(instants)" | jq '.threads | length')" 0 "the last instant"
 
+begin "top --replay --json: totals are those of each instant, and intervals their differences"
+"$work" >"$tmp/tids" &
+pid=$!
+eventually test -s "$tmp/tids"
+watched=$pid
+"$statpage" record -o "$tmp/f" --from "$tmp/k" --interval 50ms -p $watched -p $$ --for 400ms || fail "status"
+replay top --json >"$tmp/reports" 2>&1 || fail "status of top"
+is "$(wc -l <"$tmp/reports")" $(($(instants) - 1)) "reports"
+# Each instant but the first with the one before it, as top would have it.
+jq -s -c 'map(select(.time_ns)) | [.[1:], .[:-1]] | transpose[] | . as [$now, $old] | $now | {time_ns, realtime_ns,
+	interval_ns: ($now.time_ns - $old.time_ns),
+	threads: [.threads | sort_by(.pid, .tid)[] | . as $t | ($old.threads[] | select(.tid == $t.tid and .epoch == $t.epoch)) as $o | del(.epoch) |
+		.interval = ({wall_ns: ($t.time_ns - $o.time_ns)} + ($t.total | with_entries(.value -= $o.total[.key])))],
+	cpus: [.cpu | .source, .all, (.cpus[] | select(.online) | del(.online))],
+	user_ns: (.cpu.all.user_ns - $old.cpu.all.user_ns),
+	distributions: [.distributions[] | [.name, .missed, .count, .quantiles.p99.value]]}' "$tmp/f" |
+	jq -S -c . >"$tmp/expected"
+jq -S -c '{time_ns, realtime_ns, interval_ns, threads: [.threads[] | del(.interval.off_ns)],
+	cpus: [.cpus | .source, .all.total, (.online[] | {cpu} + .total)], user_ns: .cpus.all.interval.user_ns,
+	distributions: [.distributions.metrics[] | [.name, .missed, .total.count, .total.p99_ns]]}' "$tmp/reports" >"$tmp/got"
+check test -s "$tmp/expected" "nothing is expected"
+is "$(diff "$tmp/expected" "$tmp/got" | head -n 4 | cut -c 1-400)" "" "reports"
+is "$(jq -c '.engines' "$tmp/reports" | uniq)" "$(head -n 1 "$tmp/f" | jq -c .thread_engines)" engines
+is "$(jq -c '.distributions.engine' "$tmp/reports" | uniq)" '"kmod"' "engine of distributions"
+is "$(replay top --json --count 2 | wc -l)" 2 "--count"
+is "$(replay top --json --interval 1h | jq -c '[.interval_ns, .time_ns]')" \
+	"$(jq -s -c 'map(select(.time_ns).time_ns) | [.[-1] - .[0], .[-1]]' "$tmp/f")" "--interval beyond the end"
+is "$(replay top --json -p $watched | jq -c '.threads[].pid' | uniq)" $watched "-p"
+is "$(replay top --once --json)" "$(tail -n 1 "$tmp/reports")" "--once: the last interval"
+replay top --once >"$tmp/text"
+is "$(sed -n 's/^\([0-9]* threads\),.*/\1/p' "$tmp/text")" "$(tail -n 1 "$tmp/reports" | jq '.threads | length') threads" "tables"
+kill $watched
+wait $watched 2>/dev/null
+pid=''
+
+begin "top --replay: a process that comes later and ends before the end"
+sleep 100 &
+stays=$!
+"$work" >"$tmp/tids" &
+pid=$!
+rm -f "$tmp/f" # an older one is not waited for
+"$statpage" record -o "$tmp/f" --interval 50ms -p $pid -p $stays &
+recorder=$!
+eventually has_instants 3
+kill $pid
+n=$(instants)
+eventually has_instants $((n + 3))
+kill -TERM $recorder
+wait $recorder
+kill $stays
+# As if it had not been there at first.
+jq -c "if .threads and (.time_ns == $(instant 1 | jq .time_ns)) then .threads |= map(select(.pid != $pid)) else . end" "$tmp/f" >"$tmp/part"
+said_last="statpage: process $pid has ended"
+"$statpage" top --json --replay "$tmp/part" -p $pid >"$tmp/reports" 2>"$tmp/err"
+is "$? $(cat "$tmp/err")" "0 $said_last" "status and message"
+check test "$(jq -c '.threads | length' "$tmp/reports" | head -n 1)" = 4 "its threads"
+said 1 "no process of the recording has pid 4194303" top --once --replay "$tmp/part" -p 4194303
+pid=''
+{ head -n 2 "$tmp/f"; tail -n 1 "$tmp/f"; } >"$tmp/part"
+said 1 "there is one instant in the recording: top shows what happened between two" top --once --replay "$tmp/part"
+said 1 "there is one instant in the recording: top shows what happened between two" top --json --replay "$tmp/part"
+head -c -60 "$tmp/f" >"$tmp/part"
+"$statpage" top --json --replay "$tmp/part" >"$tmp/reports" 2>"$tmp/err"
+is "$? $(cut -d : -f 3 <"$tmp/err" | cut -d ' ' -f 1-4)" "0  cut short in" "a file that is cut short"
+check test -s "$tmp/reports" "no reports"
+said 2 "--engine and --from are for this machine, not for a recording" top --once --replay "$tmp/f" --engine proc
+said 2 "--engine and --from are for this machine, not for a recording" top --once --replay "$tmp/f" --from "$tmp/k"
+said 2 "--once of a recording is its last two instants: leave --interval out" top --once --replay "$tmp/f" --interval 1s
+said 2 "standard output is no terminal: the live view needs one, --once and --json do not" top --replay "$tmp/f"
+said 1 "$tmp/none: No such file or directory" top --once --replay "$tmp/none"
+
+begin "cpu --replay: the page of each instant, or why there is none"
+page() { echo "{\"user_ns\":$1,\"nice_ns\":20000000,\"system_ns\":30000000,\"idle_ns\":$2,\"iowait_ns\":0,\"irq_ns\":0,\"softirq_ns\":0,\"steal_ns\":0,\"guest_ns\":0,\"guest_nice_ns\":10000000}"; }
+# CPU 1 cannot be, CPU 2 is offline.
+cpus() { jq -c -n --argjson a "$(page "$1" "$2")" --argjson t "$3" '{source: "coarse_stat_fs", update_mono_ns: $t, period_us: 500,
+	tick_ns: 4000000, nr_updates: 7, nr_corrected: 1, all: $a, cpus: [({cpu: 0, online: true} + $a), ({cpu: 2, online: false} + $a)]}'; }
+{
+	head -n 1 "$tmp/f"
+	for at in 1 2 3; do
+		jq -c -n --argjson cpu "$(cpus ${at}00000000 ${at}0000000 ${at}000000000)" --argjson t ${at}000000000 \
+			'{time_ns: $t, realtime_ns: $t, cpu: $cpu, threads: []}'
+	done
+	echo '{"end":"signal","instants":3}'
+} >"$tmp/part"
+is "$("$statpage" cpu --replay "$tmp/part")" "$(printf '%s\n' "cpu  30 2 3 3 0 0 0 0 0 1" "cpu0 30 2 3 3 0 0 0 0 0 1")" "at its end"
+is "$("$statpage" cpu --json --replay "$tmp/part")" "$(cpus 300000000 30000000 3000000000 | jq -c 'del(.source)')" "--json"
+is "$("$statpage" cpu --json --watch --replay "$tmp/part" | jq -c .update_mono_ns | xargs)" "2000000000 3000000000" "--watch --json"
+"$statpage" cpu --watch --replay "$tmp/part" >"$tmp/text" || fail "status"
+is "$(grep -c '^percent .* of 1.000 s$' "$tmp/text") $(grep -cE '^cpu0? +90\.9 +0\.0 +0\.0 +9\.1( +0\.0){6}$' "$tmp/text")" "2 4" "--watch"
+is "$("$statpage" cpu --watch 2 --replay "$tmp/part" | grep -c 'of 2.000 s$')" 1 "--watch SEC"
+is "$("$statpage" cpu --watch --count 1 --replay "$tmp/part" | grep -c '^percent')" 1 "--count"
+jq -c 'if .cpu then .cpu.source = "/proc/stat" else . end' "$tmp/part" >"$tmp/bad"
+for watch in "" --watch; do
+	# shellcheck disable=SC2086 # words
+	said 1 "$tmp/bad: line $([ -n "$watch" ] && echo 2 || echo 4): the cpu page was not recorded: coarse_stat_fs was not mounted" cpu --replay "$tmp/bad" $watch
+done
+jq -c 'if .cpu then .cpu = {absent: "no reason"} else . end' "$tmp/part" >"$tmp/bad"
+said 1 "$tmp/bad: line 4: no CPU times were recorded: no reason" cpu --replay "$tmp/bad"
+jq -c 'if .cpu then del(.cpu.cpus[0].irq_ns) else . end' "$tmp/part" >"$tmp/bad"
+said 1 "$tmp/bad: line 4: cpu: not CPU times of this format" cpu --replay "$tmp/bad"
+
 begin "docs/json.md has every key of a recording, and no other"
 record --for 1ms || fail "status"
 keys() { jq -r 'paths | map(if type == "number" then "[]" else . end) | join(".")' | sed -E 's/\.\[\]/[]/g' | sort -u; }
@@ -334,7 +435,7 @@ cc -std=gnu11 -D_GNU_SOURCE -I. -Iinclude -Iinclude/uapi -o "$tmp/statpage" tool
 rm -f "$tmp/f"
 "$tmp/statpage" record -o "$tmp/f" --for 1ms || fail "record"
 is "$(tail -n 1 "$tmp/f" | jq -r .end)" duration "the recording"
-for command in "show x" "show --heatmap x" ls; do
+for command in "show x" "show --heatmap x" ls cpu "cpu --watch" "top --once"; do
 	# shellcheck disable=SC2086 # words
 	"$tmp/statpage" $command --replay "$tmp/f" >"$tmp/out" 2>&1
 	is "$? $(cat "$tmp/out")" "1 statpage: --replay: left out when this was built, as json-c was missing: install its headers (Debian: libjson-c-dev) and build again" "$command"

@@ -255,6 +255,27 @@ rm "$tmp/k/new"
 eventually shows_not '^new ' || fail "a metric that went away"
 key q; wait_for '^status 0$'
 
+begin "live: a recording, at the pace it was recorded at, with the same keys, and its end"
+"$fleet" table 3 1 1000 >"$tmp/k/vfs_read"
+(sleep 0.3; "$fleet" table 3 1 3000 >"$tmp/k/.x" && mv "$tmp/k/.x" "$tmp/k/vfs_read") &
+"$statpage" record -o "$tmp/rec" --from "$tmp/k" -p $$ --interval 200ms --for 2s || fail "record"
+live "$statpage top --replay $tmp/rec"
+wait_for 'all processes: +1 threads? +last '
+key F5; wait_for PAUSED
+screen >"$tmp/before"
+sleep 0.5
+is "$(screen)" "$(cat "$tmp/before")" "the screen while it is paused"
+key Z; eventually shows_not PAUSED || fail "goes on"
+key 3; wait_for '^METRIC +COUNT +P50 +P99 +MAX'
+key a; wait_for '^vfs_read +! +3000 +[0-9.]+ [num]?s'
+wait_for 'the recording has ended'
+key 1; wait_for " $$ +[RS] .* bash\$| $$ +[RS] .* t_top.sh\$"
+key q; wait_for '^status 0$'
+head -c -100 "$tmp/rec" >"$tmp/cut"
+live "$statpage top --replay $tmp/cut --interval 500ms"
+wait_for "$tmp/cut: cut short in line"
+key q; wait_for '^status 0$'
+
 begin "plain characters where the locale is no UTF-8, names that would command the terminal"
 cp "$(command -v sleep)" "$tmp/$(printf 'a\033[31m\303\244')"
 "$tmp/$(printf 'a\033[31m\303\244')" 100 &
