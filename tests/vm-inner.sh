@@ -33,6 +33,7 @@ t_tsc_late ko=coarse_stat_fs with=csf_tsc vm=tsc-late
 t_stress   ko=coarse_stat_fs vm=stress
 t_tools    ko=coarse_stat_fs with=tools/csfcat with=build/eventloop
 t_export   ko=coarse_stat_fs ko=kstats ko=kstats_demo with=tools/statpage
+t_record   ko=coarse_stat_fs ko=kstats ko=kstats_demo with=tools/statpage
 t_pages    ko=coarse_stat_fs with=tools/statpage
 t_serve    with=tools/statpage with=build/tests/threads
 t_doctor   with=tools/statpage with=coarse_stat_fs with=kstats
