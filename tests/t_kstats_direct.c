@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0
 // This test checks the direct trampolines: deep recursion, sleepers across removal and unloading, attach
 // and detach under load, a pool that is used up, stack arguments, unwinding, BPF as a rival, ftrace off.
-#include <linux/bpf.h>
-#include <linux/btf.h>
 #include <sys/select.h>
 
+#include "t_bpf.h"
 #include "t_kstats.h"
 
 static void t_deep(void)
@@ -277,59 +276,6 @@ static void t_frame(void)
 	}
 }
 
-/* The BTF id of a function of the kernel; 0: none. */
-static uint32_t btf_id(const char *name)
-{
-	static char data[64 << 20];
-	int len = get("/sys/kernel/btf/vmlinux", data, sizeof(data));
-	struct btf_header *h = (void *)data;
-	char *at = data + h->hdr_len + h->type_off, *str = data + h->hdr_len + h->str_off;
-	uint32_t id = 1;
-
-	static const unsigned int per[] = {[BTF_KIND_STRUCT] = 12,
-					   [BTF_KIND_UNION] = 12,
-					   [BTF_KIND_ENUM] = 8,
-					   [BTF_KIND_FUNC_PROTO] = 8,
-					   [BTF_KIND_DATASEC] = 12,
-					   [BTF_KIND_ENUM64] = 12,
-					   [31] = 0};
-	static const unsigned int fixed[] = {[BTF_KIND_INT] = 4,
-					     [BTF_KIND_ARRAY] = 12,
-					     [BTF_KIND_VAR] = 4,
-					     [BTF_KIND_DECL_TAG] = 4,
-					     [31] = 0};
-
-	for (; len > 0 && at < str; id++) {
-		struct btf_type *t = (void *)at;
-		unsigned int kind = BTF_INFO_KIND(t->info);
-
-		if (kind == BTF_KIND_FUNC && !strcmp(str + t->name_off, name))
-			return id;
-		at += sizeof(*t) + fixed[kind] + per[kind] * BTF_INFO_VLEN(t->info);
-	}
-	return 0;
-}
-
-/* Load and attach an empty fentry program. Returns the link's descriptor or -errno. */
-static int fentry(const char *name)
-{
-	struct bpf_insn insns[] = {{.code = 0xb7, .dst_reg = 0}, {.code = 0x95}};
-	union bpf_attr load = {.prog_type = BPF_PROG_TYPE_TRACING,
-			       .expected_attach_type = BPF_TRACE_FENTRY,
-			       .attach_btf_id = btf_id(name),
-			       .insns = (uintptr_t)insns,
-			       .insn_cnt = 2,
-			       .license = (uintptr_t) "GPL"};
-	union bpf_attr open = {};
-	int fd = syscall(SYS_bpf, BPF_PROG_LOAD, &load, sizeof(load));
-
-	if (fd < 0)
-		return -errno;
-	open.raw_tracepoint.prog_fd = fd;
-	fd = syscall(SYS_bpf, BPF_RAW_TRACEPOINT_OPEN, &open, sizeof(open));
-	return fd < 0 ? -errno : fd;
-}
-
 static void t_bpf(void)
 {
 	struct metric m;
@@ -337,7 +283,7 @@ static void t_bpf(void)
 	int fd;
 
 	TEST("a BPF fentry program is there: kstats falls back, and says why") {
-		fd = fentry("vfs_read");
+		fd = t_bpf_function("vfs_read", BPF_TRACE_FENTRY);
 		if (!CHECK(fd >= 0, "no fentry: %s", strerror(-fd)))
 			break;
 		TRACES("b start vfs_read");
@@ -353,11 +299,11 @@ static void t_bpf(void)
 		TRACES("b start vfs_read");
 		METRIC("b", &m);
 		CHECK(!strcmp(m.via, "direct"), "%s", m.head);
-		fd = fentry("vfs_read");
+		fd = t_bpf_function("vfs_read", BPF_TRACE_FENTRY);
 		/* 7.x says EINVAL where its predecessors said EBUSY. */
 		CHECK(fd == -EBUSY || fd == -EINVAL, "fentry: %d", fd);
 		REMOVES("b");
-		fd = fentry("vfs_read");
+		fd = t_bpf_function("vfs_read", BPF_TRACE_FENTRY);
 		CHECK(fd >= 0, "fentry: %s", strerror(-fd));
 		close(fd);
 	}
