@@ -16,16 +16,6 @@ struct dist {
 	const char *text; /* without the slots */
 };
 
-static uint64_t number(const char *text, const char *key)
-{
-	char k[40];
-	const char *p;
-
-	snprintf(k, sizeof(k), "\"%s\":", key);
-	p = strstr(text, k);
-	return p ? strtoull(p + strlen(k), NULL, 10) : 0;
-}
-
 /* Returns false, and has `out` say why, if it cannot be shown. */
 static bool dist(const char *name, struct dist *d)
 {
@@ -39,15 +29,15 @@ static bool dist(const char *name, struct dist *d)
 	if (!slots)
 		return false;
 	*slots++ = '\0';
-	d->attempted = number(out, "attempted");
-	d->recorded = number(out, "recorded");
-	d->missed = number(out, "missed");
-	d->filtered = number(out, "filtered");
-	d->stopped = number(out, "stopped");
-	d->inside = number(out, "inside");
-	d->unpaired = number(out, "unpaired");
-	d->count = number(out, "count");
-	d->sum = number(out, "sum");
+	d->attempted = json_key(out, "attempted");
+	d->recorded = json_key(out, "recorded");
+	d->missed = json_key(out, "missed");
+	d->filtered = json_key(out, "filtered");
+	d->stopped = json_key(out, "stopped");
+	d->inside = json_key(out, "inside");
+	d->unpaired = json_key(out, "unpaired");
+	d->count = json_key(out, "count");
+	d->sum = json_key(out, "sum");
 	d->min_mean = UINT64_MAX;
 	for (p = slots; (p = strstr(p, "\"mean\":")); p += 7) {
 		uint64_t mean = strtoull(p + 7, NULL, 10);
@@ -94,16 +84,6 @@ static bool all_of(const struct dist *d, uint64_t n)
 
 #define TRACE(...)    CHECK(!sh("statpage trace --engine bpf " __VA_ARGS__) && !*out, "%s", out)
 #define UNTRACE(name) CHECK(!sh("statpage untrace '%s'", name) && !*out, "%s", out)
-
-/* The demo with BTF, as a distribution's own modules have it. */
-static int load_demo(void)
-{
-	int fd = open("/ko/kstats_demo_btf.ko", O_RDONLY | O_CLOEXEC);
-	int ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
-
-	close(fd);
-	return ret;
-}
 
 /* Calls of the demo's functions since the last look. */
 static long calls_made(void)
@@ -375,9 +355,9 @@ static void t_filters(const char *via)
 			DIST("u", &d);
 			whole(&d);
 			CHECK(d.count == 5 && d.filtered == 5, "%s", d.text);
-			CHECK(!sh("statpage show --json --cpu 0 u") && number(out, "count") == 5,
+			CHECK(!sh("statpage show --json --cpu 0 u") && json_key(out, "count") == 5,
 			      "%s", out);
-			CHECK(!sh("statpage show --json --cpu 1 u") && number(out, "count") == 0,
+			CHECK(!sh("statpage show --json --cpu 1 u") && json_key(out, "count") == 0,
 			      "%s", out);
 		}
 		UNTRACE("u");
@@ -624,7 +604,7 @@ static void t_module(void)
 		DIST("v", &d);
 		CHECK(d.count && !strcmp(d.via, "fentry"), "%s", d.text);
 		CHECK(!sh("statpage untrace v"), "%s", out);
-		CHECK(!module("kstats", true) && !load_demo(), "insmod");
+		CHECK(!module("kstats", true) && !load_demo_btf(), "insmod");
 	}
 }
 
@@ -728,7 +708,7 @@ int main(void)
 		}
 		return t_done("t_dist_bpf");
 	}
-	err = load_demo();
+	err = load_demo_btf();
 	TEST("the demo is loaded, and has BTF; the first trace mounts the filesystem for pins") {
 		CHECK(!err && !access("/sys/kernel/btf/kstats_demo", F_OK), "errno %d", -err);
 		CHECK(!access(PINS, F_OK) && !folders(), "no " PINS);

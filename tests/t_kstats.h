@@ -364,6 +364,27 @@ static inline int module(const char *name, bool load)
 	return ret;
 }
 
+/* The demo with BTF, as a distribution's own modules have it. Returns 0 or -errno. */
+static inline int load_demo_btf(void)
+{
+	int fd = open("/ko/kstats_demo_btf.ko", O_RDONLY | O_CLOEXEC);
+	int ret = syscall(SYS_finit_module, fd, "", 0) ? -errno : 0;
+
+	close(fd);
+	return ret;
+}
+
+/* The first number of that key in a JSON text; 0: none. */
+static inline uint64_t json_key(const char *text, const char *key)
+{
+	char k[40];
+	const char *p;
+
+	snprintf(k, sizeof(k), "\"%s\":", key);
+	p = strstr(text, k);
+	return p ? strtoull(p + strlen(k), NULL, 10) : 0;
+}
+
 static char out[65536];
 
 /* Run a command by the shell, stdout and stderr in `out`. Returns its exit status. */
