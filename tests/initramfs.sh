@@ -116,9 +116,10 @@ nogroup:x:65534:" >"$dir/etc/group"
 			with=*/*) add_file "$top/${need#with=}" /t ;;
 			with=*) add_ko "${need#with=}" ;;
 			btf=*) add_btf "${need#btf=}" ;;
+			host=*) add_file "$(command -v "${need#host=}" || echo "${need#host=}")" /t ;;
 			mod=*) add_mod "${need#mod=}" ;;
 			vm=* | named) ;;
-			*) die "vm-inner.sh: $name needs '$need', expected ko=, with=, btf=, mod=, vm= or named" ;;
+			*) die "vm-inner.sh: $name needs '$need', expected ko=, with=, btf=, host=, mod=, vm= or named" ;;
 			esac
 		done
 	done

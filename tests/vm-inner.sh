@@ -9,6 +9,7 @@
 #   ko=NAME    our module: loaded before the test, its filesystem mounted, and unloaded after it
 #   with=NAME  our module, or a file of ours by its path: there, as /ko/NAME.ko or /t/FILE
 #   btf=NAME   our module with BTF, as /ko/NAME_btf.ko
+#   host=NAME  a program of this machine: there, in the guest's PATH
 #   mod=NAME   a module of the kernel: `modprobe NAME` finds it, and what it depends on
 #   vm=NAME    a boot of its own kind, see variant() in vm.sh
 #   named      runs only when it is asked for by name
@@ -68,9 +69,11 @@ red_crash  named
 red_hang   named
 red_liar   named
 bench      ko=coarse_stat_fs vm=icount
-bench_reader vm=icount named
+bench_reader vm=icount
 bench_kstats vm=icount ko=kstats ko=kstats_demo
-bench_bpf  vm=icount with=tools/statpage
+bench_bpf  vm=icount with=tools/statpage host=strace
+bench_dist_bpf vm=icount ko=kstats btf=kstats_demo with=tools/statpage
+bench_serve vm=icount with=tools/statpage
 '
 
 lines() { echo "$TABLE" | grep -v -e '^$' -e '^#'; }

@@ -162,7 +162,7 @@ main()
 	: >"$LOG"
 	trap '[ -z "$GUEST" ] || kill "$GUEST"' EXIT
 	names=$("$top/tests/vm-inner.sh" --names "$@") || exit
-	[[ $names != *bpf* ]] || "$top/scripts/deps.sh" bpf
+	[[ $names != *@(bpf|serve)* ]] || "$top/scripts/deps.sh" bpf
 	for name in $names; do
 		needs=$("$top/tests/vm-inner.sh" --needs "$name")
 		vm=default
