@@ -39,6 +39,7 @@ CONVERT_SRCS := \
 	lib/report_dist.c \
 	lib/report_html.c \
 	lib/report_read.c \
+	lib/report_recorded.c \
 	lib/replay.c \
 	lib/replay_parts.c \
 	lib/replay_times.c \

@@ -38,6 +38,9 @@ int replay_fail(struct dist_why *why, int err, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
+	/* An instant that others have read. */
+	if (!r.name[0])
+		return dist_fail(why, err, "%s", text);
 	if (r.nr)
 		return dist_fail(why, err, "%s: line %llu: %.200s", r.name,
 				 (unsigned long long)r.nr, text);

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * What a report shows of an input, as plain data: records of runs (schema statpage-runtime/1) and
- * distributions (`statpage show --json`), in any mix. report_read.c and report_dist.c fill it,
+ * distributions (`statpage show --json`), in any mix, or a recording. report_read.c, report_dist.c and
+ * report_recorded.c fill it,
  * report_compare.c puts two side by side, fmt_report*.c write the page. Memory is bounded by the
  * REPORT_MAX_* below, whatever the size of the input; what they leave out is counted.
  *
@@ -23,6 +24,8 @@
 #define REPORT_MAX_ENGINES 8	      /* that differ */
 #define REPORT_MAX_METRICS 4096	      /* with one for each CPU */
 #define REPORT_MAX_SLOTS   (1u << 20) /* of all metrics together */
+
+struct json_object;
 
 /* ---- runs ---- */
 
@@ -173,6 +176,10 @@ struct report_input {
 	struct report_metric **metric;
 	size_t nr_metrics, cap_metrics, nr_slots;
 	uint64_t metrics_left_out;
+	/* Of a recording: its last instant so far, and whether its end was there. */
+	bool recording, recorded_whole;
+	struct json_object *recorded;
+	uint64_t recorded_line;
 	char why[300]; /* the error, one line without the input's name */
 };
 
@@ -184,10 +191,16 @@ int report_read(struct report_input *in, const char *name, FILE *f);
 void report_free(struct report_input *in);
 
 /* report_dist.c: one line of `show --json`. 1: taken; 0: it is none; -errno with in->why set. */
-struct json_object;
 int report_take_metric(struct report_input *in, struct json_object *o, uint64_t line);
 void report_metrics_free(struct report_input *in);
 bool report_is_metric(struct json_object *o);
+
+/*
+ * report_recorded.c: a line of `statpage record`, returns as report_take_metric(); and, after all of them, what
+ * the last instant tells, 0 or -errno with in->why set.
+ */
+int report_take_recorded(struct report_input *in, struct json_object *o, uint64_t line);
+int report_end_recorded(struct report_input *in);
 
 /* Sets why and returns -EPROTO. line 0: of no line. */
 __attribute__((format(printf, 3, 4))) int report_fail(struct report_input *in, uint64_t line,

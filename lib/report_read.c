@@ -551,7 +551,8 @@ static int take_other(void *ctx, struct json_object *o, uint64_t line)
 				   "schema %.60s: expected " RTS_SCHEMA "; a newer statpage may "
 				   "read it",
 				   schema);
-	return report_is_metric(o) ? report_take_metric(in, o, line) : 0;
+	return report_is_metric(o) ? report_take_metric(in, o, line) :
+				     report_take_recorded(in, o, line);
 }
 
 int report_read(struct report_input *in, const char *name, FILE *f)
@@ -572,10 +573,13 @@ int report_read(struct report_input *in, const char *name, FILE *f)
 		in->first_skipped = conv_first_skipped(r);
 		if (in->records)
 			sum_up(in);
-		else if (!in->readings)
+		if (in->recording)
+			ret = report_end_recorded(in);
+		else if (!in->records && !in->readings)
 			ret = report_fail(in, in->first_skipped,
 					  "expected records of statpage run (" RTS_SCHEMA
-					  ") or lines of statpage show --json");
+					  "), lines of statpage show --json, or a recording of "
+					  "statpage record");
 	}
 	if (ret && !in->why[0])
 		snprintf(in->why, sizeof(in->why), "%s", strerror(-ret));
@@ -592,5 +596,6 @@ void report_free(struct report_input *in)
 	}
 	life_free(&in->whole);
 	free(in->life);
+	json_object_put(in->recorded);
 	report_metrics_free(in);
 }

@@ -5,37 +5,10 @@
 # shellcheck disable=SC3043 # busybox's sh has local
 cd /tmp || exit 1
 rm -rf record && mkdir record && cd record || exit 1
-nr=0 failed=0 bad=''
+# shellcheck source=tests/tap.sh
+. /t/tap.sh
 k=/sys/kernel/debug/kstats
 demo=/sys/kernel/debug/kstats_demo/run
-
-# is GOT EXPECTED WHAT
-is()
-{
-	[ "$1" = "$2" ] && return
-	echo "#   $3: got '$1', expected '$2'"
-	bad="$bad $3;"
-}
-
-end()
-{
-	nr=$((nr + 1))
-	[ -z "$bad" ] || failed=$((failed + 1))
-	echo "${bad:+not }ok $nr - $1${bad:+:$bad}"
-	bad=''
-}
-
-# Wait at most a minute until a command succeeds.
-eventually()
-{
-	local n=0
-
-	until "$@"; do
-		n=$((n + 1))
-		[ $n -lt 600 ] || return 1
-		usleep 100000
-	done
-}
 
 # What all forms of show say of the nodes, into a file.
 show_all()
@@ -54,10 +27,10 @@ live_and_replayed()
 {
 	local what="$1"
 
-	[ -s live ] || bad="$bad $what: nothing live;"
+	[ -s live ] || fail "$what: nothing live"
 	cmp -s live replayed && return
 	diff live replayed | head -n 6 | sed 's/^/#   /'
-	bad="$bad $what;"
+	fail "$what"
 }
 
 echo "trace kstats_demo_sleep" >$k/_control
@@ -95,11 +68,30 @@ end "ls likewise"
 is "$(statpage show --replay f nothere 2>&1)" "$(statpage show nothere 2>&1)" "a metric that is not there"
 statpage record -o g --for 1ms nothere 2>err
 is "$? $(cat err)" "1 statpage: no metric nothere" "to record one that is not there"
-[ ! -e g ] || bad="$bad a file is left;"
+[ ! -e g ] || fail "a file is left"
 statpage record -o g --for 1ms crowd
 is "$(statpage ls --replay g | cut -d ' ' -f 1)" crowd "nodes of one metric"
 is "$(statpage show --replay g lossy 2>&1)" "statpage: no metric lossy" "one that was not asked for"
 end "metrics by name"
+
+mkdir live.d replayed.d
+statpage export --textfile live.d
+statpage export --textfile replayed.d --replay f 2>err
+is "$? $(cat err)" "0 " "status of export"
+for d in live replayed; do
+	grep -e '^statpage_duration' -e '^statpage_sample' -e '^statpage_metric_' -e '^statpage_engine' $d.d/statpage.prom >$d
+done
+live_and_replayed "distributions of export"
+is "$(grep -c '^statpage_cpu_online{.*} 1' replayed.d/statpage.prom)" "$(nproc)" "CPUs of export"
+for m in "$k"/[!_]*; do
+	statpage show --json "${m##*/}"
+	statpage show --json --cpu 0 "${m##*/}"
+	statpage show --json --cpu 1 "${m##*/}"
+done | grep -v '"cpu":.*"count":0,' >lines # a CPU without samples is not in a recording
+statpage report -o - lines | grep -o 'data-[a-z]*="*[^ >]*' | grep -v 'data-v="*0"*$' | sort -u >live
+statpage report -o - f | grep -o 'data-[a-z]*="*[^ >]*' | grep -v 'data-v="*0"*$' | sort -u >replayed
+live_and_replayed "numbers of report"
+end "export and report: the numbers of then"
 
 # The page of the last refresh before and after an instant bounds it.
 statpage cpu --json >before
@@ -107,8 +99,9 @@ statpage record -o f --for 1ms
 statpage cpu --json >after
 statpage cpu --json --replay f >replayed
 at() { sed -n 's/^{"update_mono_ns":\([0-9]*\),.*/\1/p' "$1"; }
-[ "$(at before)" -le "$(at replayed)" ] && [ "$(at replayed)" -le "$(at after)" ] ||
-	bad="$bad $(at before) $(at replayed) $(at after);"
+if [ "$(at before)" -gt "$(at replayed)" ] || [ "$(at replayed)" -gt "$(at after)" ]; then
+	fail "refreshed at $(at before), $(at replayed), $(at after)"
+fi
 sed 's/:[0-9][0-9]*\([,}]\)/:N\1/g' before >live
 sed 's/:[0-9][0-9]*\([,}]\)/:N\1/g' replayed >text && mv text replayed
 live_and_replayed "keys of cpu"
@@ -121,7 +114,7 @@ self=$!
 statpage record -o f --interval 200ms -p $self >out 2>&1 &
 recorder=$!
 has_pages() { [ "$(grep -c '"engine":"pages","state"' f 2>/dev/null || true)" -ge 3 ] 2>/dev/null; }
-eventually has_pages || bad="$bad no thread by its page;"
+eventually has_pages || fail "no thread by its page"
 kill -INT $recorder
 wait $recorder
 is "$? $(cat out)" "0 " "status after SIGINT"
@@ -129,10 +122,10 @@ kill $self
 statpage top --once --json --replay f >replayed 2>&1
 # The numbers of the last instant's only thread.
 total() { sed -n 's/.*"total":{\("oncpu_ns"[^}]*\)}.*/\1/p'; }
-[ -n "$(total <replayed)" ] || bad="$bad no thread;"
+[ -n "$(total <replayed)" ] || fail "no thread"
 is "$(total <replayed)" "$(grep '^{"time_ns"' f | tail -n 1 | total)" "numbers of the thread"
-grep -q '"cpus":{"source":"coarse_stat_fs"' replayed || bad="$bad source of CPU times;"
-grep -q '"distributions":{"engine":"kmod","metrics":\[{"name":"GAP-kstats_demo_sleep"' replayed || bad="$bad distributions;"
+grep -q '"cpus":{"source":"coarse_stat_fs"' replayed || fail "source of CPU times"
+grep -q '"distributions":{"engine":"kmod","metrics":\[{"name":"GAP-kstats_demo_sleep"' replayed || fail "distributions"
 is "$(statpage top --json --replay f | wc -l)" $(($(grep -c '^{"time_ns"' f) - 1)) "reports"
 end "top: a thread by its page, CPUs and distributions of then"
 
@@ -155,13 +148,12 @@ if statpage trace --engine bpf --name slept --bits 4 --via kretprobe kstats_demo
 	is "$(statpage ls --replay f | grep -o '([a-z]*)' | sort | uniq -c | xargs)" "1 (bpf) 3 (kmod)" "nodes of both engines"
 	is "$(statpage show --replay f --json slept GAP-slept | sed 's/.*"recorded":\([0-9]*\),.*/\1/' | xargs)" "5 4" "samples"
 	statpage untrace slept
-	end "distributions of both engines"
 elif grep -q 'built without it' err; then
-	end "distributions of both engines # SKIP statpage was built without the engine bpf"
+	skip "statpage was built without the engine bpf"
 else
-	bad="$bad $(cat err);"
-	end "distributions of both engines"
+	fail "$(cat err)"
 fi
+end "distributions of both engines"
 
 statpage record -o f --for 1ms
 replay='' && show_all >live 2>&1
@@ -192,5 +184,4 @@ is "$(statpage cpu --replay g 2>&1)" "statpage: g: line 3: the cpu page was not 
 	"cpu without the module"
 end "without modules, and as nobody"
 
-echo "1..$nr"
-[ $failed = 0 ]
+finish

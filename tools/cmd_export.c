@@ -7,6 +7,7 @@
 #include "lib/record.h"
 #include "tools/cmd.h"
 #include "tools/export.h"
+#include "tools/replay.h"
 #include "uapi/kstats_bucket.h"
 
 static const char usage[] =
@@ -24,7 +25,8 @@ static const char usage[] =
 	"  --range LOW..HIGH     of buckets, default 100ns..60s, at most 10ns..3600s\n"
 	"  --threads NAME        where the wall time of the threads of processes of this name went; a pattern in\n"
 	"                        quotes ('*' is all); may be given more than once\n"
-	"  --from DIR            distributions of a copy of /sys/kernel/debug/kstats, and nothing else\n";
+	"  --from DIR            distributions of a copy of /sys/kernel/debug/kstats, and nothing else\n"
+	"  --replay FILE         with --textfile: what statpage record wrote, at its end\n";
 
 #define MOST_NAMES 32 /* of --threads */
 
@@ -72,14 +74,40 @@ static int parse_bits(const char *text, struct om_buckets *b)
 	return bits == b->bits ? 0 : cmd_usage("--bits is a whole number, not '%s'", text);
 }
 
-static int run(const char *listen, const char *dir, uint64_t interval_ns,
-	       const struct export_opts *o)
+/* What a user asked for. */
+struct asked {
+	const char *listen, *dir, *replay;
+	uint64_t interval_ns;
+	bool threads;
+};
+
+static int check(const struct asked *a, const struct export_opts *o)
 {
-	if (!listen == !dir)
+	if (!a->listen == !a->dir)
 		return cmd_usage("export needs --listen or --textfile, and not both");
-	if (interval_ns && !dir)
+	if (a->interval_ns && !a->dir)
 		return cmd_usage("--interval goes with --textfile");
-	return listen ? export_serve(listen, o) : export_textfile(dir, interval_ns, o);
+	if (a->threads && (o->from || a->replay))
+		return cmd_usage("--threads are this machine's, and not in a %s",
+				 o->from ? "copy" : "recording");
+	if (!a->replay)
+		return 0;
+	if (a->listen)
+		return cmd_usage("--replay goes with --textfile: what is served is of now");
+	if (o->from)
+		return cmd_usage("--from and --replay are two sources: expected one");
+	return a->interval_ns ? cmd_usage("--replay is written once: leave --interval out") : 0;
+}
+
+static int run(const struct asked *a, const struct export_opts *o)
+{
+	int ret = a->replay ? replay_last(a->replay) : 0;
+
+	if (!ret)
+		ret = a->listen ? export_serve(a->listen, o) :
+				  export_textfile(a->dir, a->interval_ns, o);
+	replay_close();
+	return ret;
 }
 
 int cmd_export(int argc, char **argv)
@@ -92,27 +120,27 @@ int cmd_export(int argc, char **argv)
 		{"range", required_argument, NULL, 'r'},
 		{"threads", required_argument, NULL, 'p'},
 		{"from", required_argument, NULL, 'f'},
+		{"replay", required_argument, NULL, 'y'},
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
 	struct export_opts o = {.buckets = defaults};
-	const char *listen = NULL, *dir = NULL;
+	struct asked a = {NULL};
 	const char *names[MOST_NAMES + 1] = {NULL};
 	unsigned int nr_names = 0;
-	uint64_t interval_ns = 0;
 	int c, ret = 0;
 
 	while (!ret && (c = getopt_long(argc, argv, "h", options, NULL)) != -1) {
 		switch (c) {
 		case 'l':
-			listen = optarg;
+			a.listen = optarg;
 			break;
 		case 't':
-			dir = optarg;
+			a.dir = optarg;
 			break;
 		case 'i':
-			interval_ns = rts_duration(optarg);
-			if (!interval_ns)
+			a.interval_ns = rts_duration(optarg);
+			if (!a.interval_ns)
 				ret = cmd_usage("--interval is a time from 1ms to 24h, not '%s'",
 						optarg);
 			break;
@@ -131,6 +159,10 @@ int cmd_export(int argc, char **argv)
 		case 'f':
 			o.from = optarg;
 			break;
+		case 'y':
+			a.replay = optarg;
+			o.replay = true;
+			break;
 		case 'h':
 			cmd_help(usage);
 			return 0;
@@ -142,12 +174,14 @@ int cmd_export(int argc, char **argv)
 		return ret;
 	if (optind != argc)
 		return cmd_usage("export takes no argument '%s'", argv[optind]);
-	if (nr_names && o.from)
-		return cmd_usage("--threads are this machine's, and not in a copy");
+	a.threads = nr_names;
+	ret = check(&a, &o);
+	if (ret)
+		return ret;
 	o.threads = nr_names ? export_threads_new(names) : NULL;
 	if (nr_names && !o.threads)
 		return cmd_err("out of memory");
-	ret = run(listen, dir, interval_ns, &o);
+	ret = run(&a, &o);
 	export_threads_free(o.threads);
 	return ret;
 }

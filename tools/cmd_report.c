@@ -16,7 +16,8 @@ static const char usage[] =
 	"report -o FILE [--compare] IN...\n"
 	"\n"
 	"Write one HTML page about records of `statpage run` or of a program that embeds lib/rts (json or\n"
-	"jsonl), and lines of `statpage show --json`. The page needs no network and no other file.\n"
+	"jsonl), lines of `statpage show --json`, or the distributions of a recording of `statpage record` at its end.\n"
+	"The page needs no network and no other file.\n"
 	"\n"
 	"  -o, --output FILE  where the page goes; - for standard output\n"
 	"  --compare          IN are two, before and after: which quantiles moved, and by how much at least\n"
@@ -110,6 +111,8 @@ static int read_input(struct report_input *in, const char *name)
 		cmd_err("%s: skipped %llu lines that are no whole record; the first is line %llu",
 			name, (unsigned long long)in->skipped,
 			(unsigned long long)in->first_skipped);
+	else if (!ret && in->recording && !in->recorded_whole)
+		cmd_err("%s: has no end: it was cut short, or is still being written", name);
 	return ret;
 }
 

@@ -14,6 +14,7 @@ struct export_opts {
 	struct om_buckets buckets;
 	struct export_threads *threads; /* NULL: none were asked for */
 	const char *from; /* a copy of kstats' files; NULL: what this machine has now */
+	bool replay;	  /* the instant of a recording that was read */
 };
 
 /*

@@ -9,8 +9,10 @@
 #include "tools/cmd.h"
 #include "tools/cpu_table.h"
 #include "tools/export.h"
+#include "tools/replay.h"
 
 struct metrics {
+	const struct dist_engine *engine;
 	struct om_metric *metric;
 	unsigned int nr, unread;
 	bool warn;
@@ -38,7 +40,7 @@ static int read_metric(const char *name, void *data)
 	all->metric = grown;
 	m = &grown[all->nr];
 	err = strlen(name) < sizeof(m->name) ?
-		      engine_kmod.read(name, &m->m, &why) :
+		      all->engine->read(name, &m->m, &why) :
 		      dist_fail(&why, -EINVAL, "'%.64s' is not a metric's name", name);
 	if (err == -ENOENT)
 		return 0;
@@ -61,26 +63,51 @@ static void free_metrics(struct metrics *all)
 	free(all->metric);
 }
 
-static int read_metrics(struct metrics *all)
+static int read_metrics(const struct export_opts *o, struct metrics *all)
 {
+	const struct dist_engine *const *recorded;
 	struct dist_why why = {""};
-	int err = engine_kmod.probe(&why);
+	int err;
 
+	all->engine = &engine_kmod;
+	if (o->replay) {
+		recorded = replay_engines(&why);
+		err = recorded ? 0 : -ENODATA;
+		all->engine = recorded ? recorded[0] : all->engine;
+	} else {
+		err = engine_kmod.probe(&why);
+	}
 	if (!err)
-		err = engine_kmod.metrics(read_metric, all, &why);
+		err = all->engine->metrics(read_metric, all, &why);
 	if (err && all->warn)
 		cmd_err("%s", why.text[0] ? why.text : strerror(-err));
 	return err;
 }
 
-/* The page is mapped no longer than it takes: while it is, the kernel refreshes it. */
-static int read_cpus(struct cpu_table *t, struct om_cpus *to, bool warn)
+/* This machine's page is mapped no longer than it takes: while it is, the kernel refreshes it. */
+static int read_table(const struct export_opts *o, struct cpu_table *t, bool warn)
 {
-	int err = cpu_table_read(t);
+	struct dist_why why;
+	int err;
 
+	if (o->replay) {
+		err = replay_cpu_page(&t->sum, &t->cpu, &why);
+		if (err && warn)
+			cmd_err("%s", why.text);
+		return err;
+	}
+	err = cpu_table_read(t);
 	if (err && warn)
 		cmd_csf_err("cpu");
 	csf_cpu_close();
+	return err;
+}
+
+static int read_cpus(const struct export_opts *o, struct cpu_table *t, struct om_cpus *to,
+		     bool warn)
+{
+	int err = read_table(o, t, warn);
+
 	if (err)
 		return err;
 	*to = (struct om_cpus){
@@ -128,16 +155,17 @@ static int collect(const struct export_opts *o, enum om_dialect dialect, bool wa
 	int up;
 
 	engine_kmod_from(o->from);
-	part[0].up = !read_metrics(&all);
+	part[0].up = !read_metrics(o, &all);
+	part[0].engine = all.engine->name;
 	if (part[0].up) {
 		s.metric = all.metric;
 		s.nr_metrics = all.nr;
 		s.unread = all.unread;
 	}
 	if (!o->from) {
-		part[1].up = !read_cpus(&table, &cpus, warn);
+		part[1].up = !read_cpus(o, &table, &cpus, warn);
 		s.cpus = part[1].up ? &cpus : NULL;
-		s.release = uname(&uts) ? NULL : uts.release;
+		s.release = o->replay ? replay_head()->release : uname(&uts) ? NULL : uts.release;
 	}
 	if (o->threads) {
 		part[2].up = !read_threads(o, &s, warn);

@@ -86,3 +86,11 @@ const char *replay_cut(void)
 {
 	return NULL;
 }
+
+int replay_cpu_page(struct csf_cpu_snap *sum, struct csf_cpu_row **row, struct dist_why *why)
+{
+	(void)sum;
+	(void)row;
+	why->text[0] = '\0';
+	return CMD_FAILED;
+}

@@ -373,6 +373,64 @@ said 1 "$tmp/bad: line 4: no CPU times were recorded: no reason" cpu --replay "$
 jq -c 'if .cpu then del(.cpu.cpus[0].irq_ns) else . end' "$tmp/part" >"$tmp/bad"
 said 1 "$tmp/bad: line 4: cpu: not CPU times of this format" cpu --replay "$tmp/bad"
 
+begin "report: the distributions of a recording at its end, and of two the comparison"
+"$fleet" table 3 1 3000 >"$tmp/k/vfs_read"
+record --for 1ms || fail "status"
+for m in GAP-vfs_read vfs_read; do
+	replay show --json $m
+	replay show --json --cpu 0 $m
+done >"$tmp/lines"
+"$statpage" report -o "$tmp/page" "$tmp/f" >"$tmp/out" 2>&1
+is "$? $(cat "$tmp/out")" "0 " "status"
+is "$(tests/native/report_check.py "$tmp/page" "$tmp/lines")" "" "numbers"
+check grep -q kmod "$tmp/page" "no engine"
+sed '$d' "$tmp/f" >"$tmp/part"
+"$statpage" report -o "$tmp/page" "$tmp/part" 2>"$tmp/err" || fail "status without an end"
+is "$(cat "$tmp/err")" "statpage: $tmp/part: has no end: it was cut short, or is still being written" "note"
+is "$(tests/native/report_check.py "$tmp/page" "$tmp/lines")" "" "numbers without an end"
+head -c -100 "$tmp/f" >"$tmp/part"
+"$statpage" report -o "$tmp/page" "$tmp/part" 2>"$tmp/err" || fail "status of a file that is cut short"
+is "$(cat "$tmp/err")" "statpage: $tmp/part: skipped 1 lines that are no whole record; the first is line 3" "note"
+is "$(tests/native/report_check.py "$tmp/page" "$tmp/lines")" "" "numbers of the instant before"
+"$statpage" report -o "$tmp/page" "$tmp/two" 2>"$tmp/err" || fail "status with both engines"
+check grep -q other "$tmp/page" "no metric of the engine bpf"
+is "$(grep -oE '<h4>[^<]*|Engine [a-z]*' "$tmp/page" | xargs)" "<h4>GAP-vfs_read Engine kmod <h4>other Engine bpf" "of a name that both have, show's"
+"$statpage" report --compare -o "$tmp/page" "$tmp/f" "$tmp/lines" || fail "--compare"
+rm "$tmp/page"
+sed '1s/"version":1/"version":2/' "$tmp/f" >"$tmp/bad"
+said 1 "$tmp/bad: version 2, this statpage reads 1" report -o "$tmp/page" "$tmp/bad"
+head -n 1 "$tmp/f" >"$tmp/bad"
+said 1 "$tmp/bad: there is no whole instant in it" report -o "$tmp/page" "$tmp/bad"
+jq -c 'if .distributions then del(.distributions) + {no_distributions: "no module"} else . end' "$tmp/f" >"$tmp/bad"
+said 1 "$tmp/bad: no distributions were recorded: no module" report -o "$tmp/page" "$tmp/bad"
+jq -c 'if .distributions then .distributions[1].per_cpu[0].slots[0] = [9999, 1, 1] else . end' "$tmp/f" >"$tmp/bad"
+said 1 "$tmp/bad: line 3: vfs_read: not a distribution of this format" report -o "$tmp/page" "$tmp/bad"
+check test ! -e "$tmp/page" "a page is left"
+
+begin "export --textfile --replay: what export says of the copy, with the machine's CPUs"
+mkdir "$tmp/t1" "$tmp/t2"
+record --for 1ms || fail "status"
+"$statpage" export --textfile "$tmp/t1" --from "$tmp/k" || fail "status of the copy"
+"$statpage" export --textfile "$tmp/t2" --replay "$tmp/f" 2>"$tmp/err" || fail "status"
+is "$(cat "$tmp/err")" "statpage: $tmp/f: line 3: the cpu page was not recorded: coarse_stat_fs was not mounted" "the part that is not there"
+of() { grep -e '^statpage_duration' -e '^statpage_sample' -e '^statpage_metric_' "$1"; }
+check test "$(of "$tmp/t1/statpage.prom" | wc -l)" -gt 50 "no distributions"
+is "$(diff <(of "$tmp/t1/statpage.prom") <(of "$tmp/t2/statpage.prom"))" "" "distributions"
+check grep -q "kernel=\"$(uname -r)\"" "$tmp/t2/statpage.prom" "no kernel"
+{ head -n 1 "$tmp/f"; jq -c -n --argjson cpu "$(cpus 300000000 30000000 3000000000)" '{time_ns: 1, realtime_ns: 1, no_distributions: "x", cpu: $cpu}'
+	tail -n 1 "$tmp/f"; } | sed '1s/"release":"[^"]*"/"release":"another"/' >"$tmp/part"
+"$statpage" export --textfile "$tmp/t2" --replay "$tmp/part" 2>"$tmp/err" || fail "status with a cpu page"
+is "$(cat "$tmp/err")" "statpage: $tmp/part: line 2: no distributions were recorded: x" "the other part"
+value() { sed -n "s/^$1 //p" "$tmp/t2/statpage.prom"; }
+is "$(value 'statpage_cpu_seconds_total{cpu="0",mode="user"}') $(value 'statpage_cpu_online{cpu="2"}')" "0.3 0" "CPU times"
+check grep -q 'kernel="another"' "$tmp/t2/statpage.prom" "the other machine's kernel"
+said 2 "--replay goes with --textfile: what is served is of now" export --listen 0 --replay "$tmp/f"
+said 2 "--threads are this machine's, and not in a recording" export --textfile "$tmp/t1" --threads x --replay "$tmp/f"
+said 2 "--threads are this machine's, and not in a copy" export --textfile "$tmp/t1" --threads x --from "$tmp/k"
+said 2 "--from and --replay are two sources: expected one" export --textfile "$tmp/t1" --from "$tmp/k" --replay "$tmp/f"
+said 2 "--replay is written once: leave --interval out" export --textfile "$tmp/t1" --interval 1s --replay "$tmp/f"
+said 1 "$tmp/none: No such file or directory" export --textfile "$tmp/t1" --replay "$tmp/none"
+
 begin "docs/json.md has every key of a recording, and no other"
 record --for 1ms || fail "status"
 keys() { jq -r 'paths | map(if type == "number" then "[]" else . end) | join(".")' | sed -E 's/\.\[\]/[]/g' | sort -u; }
@@ -435,7 +493,7 @@ cc -std=gnu11 -D_GNU_SOURCE -I. -Iinclude -Iinclude/uapi -o "$tmp/statpage" tool
 rm -f "$tmp/f"
 "$tmp/statpage" record -o "$tmp/f" --for 1ms || fail "record"
 is "$(tail -n 1 "$tmp/f" | jq -r .end)" duration "the recording"
-for command in "show x" "show --heatmap x" ls cpu "cpu --watch" "top --once"; do
+for command in "show x" "show --heatmap x" ls cpu "cpu --watch" "top --once" "export --textfile $tmp/t1"; do
 	# shellcheck disable=SC2086 # words
 	"$tmp/statpage" $command --replay "$tmp/f" >"$tmp/out" 2>&1
 	is "$? $(cat "$tmp/out")" "1 statpage: --replay: left out when this was built, as json-c was missing: install its headers (Debian: libjson-c-dev) and build again" "$command"

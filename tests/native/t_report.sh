@@ -183,7 +183,7 @@ sed '1s/\("slots":\[{"slot":[0-9]*,"low":\)[0-9]*/\11/' "$tmp/dist1" >"$tmp/boun
 sed '1s/"bits":3/"bits":9/' "$tmp/dist1" >"$tmp/bits"
 printf 'hello\n{"a":1}\n' >"$tmp/foreign"
 : >"$tmp/nothing"
-ours="expected records of statpage run (statpage-runtime/1) or lines of statpage show --json"
+ours="expected records of statpage run (statpage-runtime/1), lines of statpage show --json, or a recording of statpage record"
 while IFS='|' read -r file message; do
 	echo old >"$tmp/out/page"
 	report -o "$tmp/out/page" "$tmp/run1" "$file"
