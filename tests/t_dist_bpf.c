@@ -1,67 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0
 // This test checks distributions with the engine bpf: what t_kstats_call and t_kstats_pair check of the module,
-// by each mechanism; that nodes outlive the tool and not more than they should; and the messages.
-#include <dirent.h>
-#include <linux/bpf.h>
-
-#include "t_kstats.h"
-
-#define PINS "/sys/fs/bpf/statpage"
-
-/* A metric as `statpage show --json` prints it. */
-struct dist {
-	uint64_t attempted, recorded, missed, filtered, stopped, inside, unpaired, count, sum;
-	uint64_t min_mean, max_mean; /* of the slots with samples */
-	char via[16];
-	const char *text; /* without the slots */
-};
-
-/* Returns false, and has `out` say why, if it cannot be shown. */
-static bool dist(const char *name, struct dist *d)
-{
-	char *slots, *p;
-
-	memset(d, 0, sizeof(*d));
-	d->text = out;
-	if (sh("statpage show --json '%s'", name))
-		return false;
-	slots = strstr(out, ",\"slots\":[");
-	if (!slots)
-		return false;
-	*slots++ = '\0';
-	d->attempted = json_key(out, "attempted");
-	d->recorded = json_key(out, "recorded");
-	d->missed = json_key(out, "missed");
-	d->filtered = json_key(out, "filtered");
-	d->stopped = json_key(out, "stopped");
-	d->inside = json_key(out, "inside");
-	d->unpaired = json_key(out, "unpaired");
-	d->count = json_key(out, "count");
-	d->sum = json_key(out, "sum");
-	d->min_mean = UINT64_MAX;
-	for (p = slots; (p = strstr(p, "\"mean\":")); p += 7) {
-		uint64_t mean = strtoull(p + 7, NULL, 10);
-
-		d->min_mean = mean < d->min_mean ? mean : d->min_mean;
-		d->max_mean = mean > d->max_mean ? mean : d->max_mean;
-	}
-	p = strstr(out, " via ");
-	if (p)
-		sscanf(p, " via %15s", d->via);
-	return true;
-}
-
-#define DIST(name, d) CHECK(dist(name, d), "%s cannot be shown: %s", name, out)
-
-/* What must hold for every metric that is not being recorded into. */
-static void whole(const struct dist *d)
-{
-	CHECK(d->count == d->recorded, "%s", d->text);
-	CHECK(d->attempted == d->recorded + d->missed + d->filtered + d->stopped + d->inside, "%s",
-	      d->text);
-	CHECK(!strstr(d->text, d->missed ? "\"complete\":true" : "\"complete\":false"), "%s",
-	      d->text);
-}
+// by each mechanism.
+#include "t_dist.h"
 
 static bool preemptible(void)
 {
@@ -81,9 +21,6 @@ static bool all_of(const struct dist *d, uint64_t n)
 		return false;
 	return preemptible() ? d->count >= n * 3 / 4 : !d->missed && !d->unpaired;
 }
-
-#define TRACE(...)    CHECK(!sh("statpage trace --engine bpf " __VA_ARGS__) && !*out, "%s", out)
-#define UNTRACE(name) CHECK(!sh("statpage untrace '%s'", name) && !*out, "%s", out)
 
 /* Calls of the demo's functions since the last look. */
 static long calls_made(void)
@@ -475,249 +412,10 @@ static void t_tracepoints(void)
 	}
 }
 
-/* ---- both engines, and what is left ---- */
-
-static long bpf_call(int cmd, union bpf_attr *attr)
-{
-	return syscall(SYS_bpf, cmd, attr, sizeof(*attr));
-}
-
-static int ids(int cmd)
-{
-	union bpf_attr attr = {0};
-	int nr = 0;
-
-	while (!bpf_call(cmd, &attr)) {
-		attr.start_id = attr.next_id;
-		nr++;
-	}
-	return nr;
-}
-
-struct objects {
-	int progs, maps, links;
-};
-
-static struct objects objects(void)
-{
-	return (struct objects){ids(BPF_PROG_GET_NEXT_ID), ids(BPF_MAP_GET_NEXT_ID),
-				ids(BPF_LINK_GET_NEXT_ID)};
-}
-
-static bool same(struct objects a, struct objects b)
-{
-	return a.progs == b.progs && a.maps == b.maps && a.links == b.links;
-}
-
-/* Folders of nodes, whole or not. */
-static int folders(void)
-{
-	DIR *dir = opendir(PINS);
-	struct dirent *e;
-	int nr = 0;
-
-	while (dir && (e = readdir(dir)))
-		nr += e->d_name[0] != '.';
-	if (dir)
-		closedir(dir);
-	return nr;
-}
-
-/* How long it takes to trace, in ns. */
-static uint64_t trace_ns(void)
-{
-	uint64_t from = now_ns();
-
-	TRACE("kstats_demo_sleep --name k");
-	from = now_ns() - from;
-	UNTRACE("k");
-	return from;
-}
-
-static void t_both(void)
-{
-	struct dist d;
-
-	TEST("both engines side by side: ls lists both, and every command finds a name's engine") {
-		CHECK(!sh("statpage trace kstats_demo_sleep --name mod"), "%s", out);
-		TRACE("kstats_demo_inner --name a.b%%c");
-		TRACE("vfs_open");
-		CHECK(!sh("statpage ls") && strstr(out, "kstats_demo_sleep..return by task via ") &&
-			      strstr(out, "(kmod) with gap, running") &&
-			      strstr(out, "kstats_demo_inner..return by task via fentry (bpf)"),
-		      "%s", out);
-		demo("inner", 1, 3);
-		demo("sleep", 1, 2);
-		DIST("a.b%c", &d);
-		CHECK(d.count == 3, "%s", d.text);
-		DIST("mod", &d);
-		CHECK(d.count == 2, "%s", d.text);
-		CHECK(sh("statpage trace vfs_read --name a.b%%c") == 1 &&
-			      strstr(out, "name a.b%c is taken, by the engine bpf"),
-		      "%s", out);
-		CHECK(sh("statpage trace vfs_read --name mod --engine bpf") == 1 &&
-			      strstr(out, "name mod is taken, by the engine kmod"),
-		      "%s", out);
-		CHECK(!sh("statpage stop '*'") && !*out, "%s", out);
-		CHECK(!sh("statpage ls | grep -c stopped") && !strcmp(out, "3\n"), "%s", out);
-		CHECK(!sh("statpage untrace --all") && !*out, "%s", out);
-		/* The module's slot is free some time after its node was removed. */
-		CHECK(UNTIL(!sh("statpage ls") && !strcmp(out, "nothing is traced\n")), "%s", out);
-		CHECK(!sh("statpage untrace --all") && !*out, "%s", out);
-	}
-	TEST("a function that the module holds goes by kretprobe, with a note") {
-		CHECK(!sh("statpage trace vfs_open --name mod"), "%s", out);
-		TRACE("vfs_open --name n");
-		sh("cat /proc/version");
-		DIST("n", &d);
-		CHECK(!strcmp(d.via, "kretprobe") && d.count, "%s", d.text);
-		CHECK(!sh("statpage ls") && strstr(out, "via kretprobe (bpf)") &&
-			      strstr(out, " [vfs_open: "),
-		      "%s", out);
-		CHECK(!sh("statpage untrace --all"), "%s", out);
-	}
-	TEST("trace --for: records, prints, and removes") {
-		pid_t pid = fork();
-
-		if (!pid) {
-			for (;; sleep_ms(20))
-				demo("inner", 1, 1);
-		}
-		CHECK(!sh("statpage trace --engine bpf kstats_demo_inner --for 1s --quantiles") &&
-			      strstr(out, "p50 "),
-		      "%s", out);
-		CHECK(!sh("statpage ls") && strstr(out, "nothing is traced"), "%s", out);
-		kill(pid, SIGKILL);
-		waitpid(pid, NULL, 0);
-	}
-}
-
-static void t_module(void)
-{
-	struct dist d;
-
-	TEST("the module is not loaded: the engine bpf is taken by itself") {
-		CHECK(UNTIL(!module("kstats_demo", false)) && UNTIL(!module("kstats", false)),
-		      "rmmod");
-		CHECK(!sh("statpage trace vfs_open --name v"), "%s", out);
-		sh("cat /proc/version");
-		DIST("v", &d);
-		CHECK(d.count && !strcmp(d.via, "fentry"), "%s", d.text);
-		CHECK(!sh("statpage untrace v"), "%s", out);
-		CHECK(!module("kstats", true) && !load_demo_btf(), "insmod");
-	}
-}
-
-static void t_kill(struct objects before)
-{
-	uint64_t ns = trace_ns(), at;
-	int made = 0, status;
-	pid_t pid;
-
-	TEST("the tool is killed at 20 points: what is left is whole, or swept away") {
-		for (unsigned int i = 0; i < 20; i++) {
-			pid = fork();
-			if (!pid) {
-				char name[8];
-
-				snprintf(name, sizeof(name), "k%u", i);
-				execlp("statpage", "statpage", "trace", "--engine", "bpf", "--name",
-				       name, "kstats_demo_sleep", NULL);
-				_exit(9);
-			}
-			at = ns * i / 18;
-			nanosleep(&(struct timespec){at / 1000000000, at % 1000000000}, NULL);
-			kill(pid, SIGKILL);
-			waitpid(pid, &status, 0);
-			made += WIFEXITED(status) && !WEXITSTATUS(status);
-		}
-		CHECK(!sh("statpage ls | grep -c '(bpf)'") || !strcmp(out, "0\n"), "%s", out);
-		CHECK(atoi(out) == folders() && atoi(out) >= made, "%d folders, %d made: %s",
-		      folders(), made, out);
-		CHECK(UNTIL(objects().progs == before.progs + 3 * folders()),
-		      "%d programs, %d before, %d nodes", objects().progs, before.progs, folders());
-		CHECK(!sh("statpage untrace --all"), "%s", out);
-		CHECK(!folders() && UNTIL(same(before, objects())), "%d folders", folders());
-	}
-}
-
-/* ---- messages ---- */
-
-static void t_wrong(void)
-{
-	static const struct {
-		const char *command;
-		int status;
-		const char *message;
-	} bad[] = {
-		{"vfs_rea", 1, "near it: vfs_read"},
-		{"do_exit", 1, "never returns"},
-		{"vfs_read --via magic", 1, "via magic, expected"},
-		{"vfs_read --via kprobe", 1, "cannot do"},
-		{"vfs_read --maxactive 9", 1, "maxactive"},
-		{"vfs_read --by-cpu", 1, "needs an end"},
-		{"vfs_read..vfs_read", 1, "both vfs_read"},
-		{"vfs_read --name a/b", 1, "no /"},
-		{"vfs_read --name ...", 1, "dots only"},
-		{"vfs_read --only-cpu 500", 1, "cpu 500, expected 0.."},
-		{"vfs_read --pid 999999", 1, "no such process"},
-		{"vfs_read --comm 1234567890123456", 1, "longer than 15 bytes"},
-		{"sched:no_such..sched:sched_switch", 1, "no tracepoint sched:no_such"},
-		{"sched:sched_switch", 1, "has no return"},
-		{"vfs_read@0xzz", 1, "expected NAME@0xADDRESS"},
-		{"nmi_enter_no_such", 1, "inlined, or absent"},
-		{"exc_page_fault", 1, "exc_page_fault: the function cannot be probed"},
-	};
-
-	for (unsigned int i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-		TEST("wrong: statpage trace --engine bpf %s", bad[i].command) {
-			int status = sh("statpage trace --engine bpf %s", bad[i].command);
-
-			CHECK(status == bad[i].status, "exit status %d", status);
-			CHECK(strstr(out, bad[i].message) && strchr(out, '\n')[1] == '\0', "%s",
-			      out);
-			CHECK(!folders(), "something is left");
-		}
-	}
-	TEST("without privileges, and without BTF: one line") {
-		CHECK(sh("su nobody -c 'statpage trace --engine bpf vfs_read'") == 1 &&
-			      strstr(out, "this needs root") && strchr(out, '\n')[1] == '\0',
-		      "%s", out);
-		CHECK(!sh("mount -t tmpfs none /sys/kernel/btf"), "%s", out);
-		CHECK(sh("statpage trace --engine bpf vfs_read") == 1 &&
-			      strstr(out, "this kernel has no BTF") && strchr(out, '\n')[1] == '\0',
-		      "%s", out);
-		CHECK(!sh("umount /sys/kernel/btf"), "%s", out);
-		CHECK(sh("statpage untrace nothing") == 1 && strstr(out, "no such node"), "%s",
-		      out);
-		CHECK(sh("statpage untrace --all x") == 2 && strstr(out, "--all takes no names"),
-		      "%s", out);
-	}
-}
-
-int main(void)
+static void tests(void)
 {
 	static const char *const calls[] = {"fentry", "kretprobe"};
-	struct objects before = objects();
-	int err;
 
-	if (sh("statpage trace --engine bpf vfs_open --for 1ms") &&
-	    strstr(out, "built without it")) {
-		TEST("all") {
-			SKIP("statpage was built without the engine bpf");
-		}
-		return t_done("t_dist_bpf");
-	}
-	err = load_demo_btf();
-	TEST("the demo is loaded, and has BTF; the first trace mounts the filesystem for pins") {
-		CHECK(!err && !access("/sys/kernel/btf/kstats_demo", F_OK), "errno %d", -err);
-		CHECK(!access(PINS, F_OK) && !folders(), "no " PINS);
-		CHECK(!sh("statpage doctor") &&
-			      strstr(out,
-				     "distributions  bpf        yes  calls are timed by fentry,"),
-		      "%s", out);
-		CHECK(UNTIL(same(before, objects())), "doctor leaves something");
-	}
 	for (unsigned int i = 0; i < 2; i++) {
 		t_sleepers(calls[i]);
 		t_recursion(calls[i]);
@@ -735,15 +433,9 @@ int main(void)
 	t_pairs("fentry");
 	t_pairs("kprobe");
 	t_tracepoints();
-	t_both();
-	t_module();
-	t_kill(before);
-	t_wrong();
-	TEST("nothing is left: no program, map, link, nor pin") {
-		CHECK(!folders() && UNTIL(same(before, objects())), "%d %d %d, before %d %d %d",
-		      objects().progs, objects().maps, objects().links, before.progs, before.maps,
-		      before.links);
-		CHECK(UNTIL(!module("kstats_demo", false)), "rmmod");
-	}
-	return t_done("t_dist_bpf");
+}
+
+int main(void)
+{
+	return dist_main("t_dist_bpf", tests);
 }

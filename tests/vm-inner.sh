@@ -54,6 +54,7 @@ t_kstats_direct ko=kstats ko=kstats_demo
 t_kstats_tools ko=kstats ko=kstats_demo with=tools/statpage
 t_kstats_nodebugfs with=kstats with=kstats_off vm=no-debugfs with=tools/statpage
 t_dist_bpf vm=plain ko=kstats btf=kstats_demo with=tools/statpage
+t_dist_bpf_tool vm=plain ko=kstats btf=kstats_demo with=tools/statpage
 t_kstats_clock ko=kstats ko=kstats_demo with=csf_tsc vm=last with=tools/statpage
 t_kstats_lockdown ko=kstats ko=kstats_demo vm=last with=tools/statpage
 t_run_bpf_lockdown vm=last with=tools/statpage with=build/tests/workload with=build/tests/bpf_ids
