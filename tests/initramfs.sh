@@ -53,7 +53,7 @@ add_btf()
 	ko=$(find "$VM_KO" -name "$1.ko" | head -n 1)
 	[ -n "$ko" ] || die "no module $1.ko was built"
 	cp "$ko" "$dir/ko/$1_btf.ko"
-	readelf -SW "$ko" | grep -qF ' .BTF ' || pahole -J --btf_base "$VM_KERNEL" "$dir/ko/$1_btf.ko" ||
+	grep -qF ' .BTF ' <(readelf -SW "$ko") || pahole -J --btf_base "$VM_KERNEL" "$dir/ko/$1_btf.ko" ||
 		die "pahole makes no BTF of $1.ko"
 	strip --strip-debug "$dir/ko/$1_btf.ko"
 }
