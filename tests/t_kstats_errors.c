@@ -22,6 +22,8 @@ static void t_refused(void)
 		{"trace vfs_read bits 6", EINVAL, "expected 0..5"},
 		{"trace vfs_read bits -1", EINVAL, "expected 0..5"},
 		{"trace vfs_read bits 3x", EINVAL, "expected 0..5"},
+		{"trace vfs_read bits 2 gap no BITS 3", EINVAL, "BITS is given twice"},
+		{"trace vfs_read pid 1 pid 1", EINVAL, "pid is given twice"},
 		{"trace vfs_read colour red", EINVAL, "unknown word colour"},
 		{"trace vfs_read by pid", EINVAL, "expected task or cpu"},
 		{"trace vfs_read by cpu", EINVAL, "needs an end"},

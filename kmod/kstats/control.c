@@ -160,6 +160,17 @@ static int parse_pair(const char *key, const char *word, struct kstats_spec *spe
 			   key);
 }
 
+/* The key that is next, of those before it. */
+static bool is_repeated(const struct words *w)
+{
+	unsigned int i;
+
+	for (i = 2; i < w->at; i += 2)
+		if (!strcasecmp(w->word[i], w->word[w->at]))
+			return true;
+	return false;
+}
+
 static int trace(struct words *w, struct kstats_why *why)
 {
 	struct kstats_spec spec = {.bits = KSTATS_BITS_DEFAULT, .gap = true, .cpu = -1};
@@ -169,8 +180,11 @@ static int trace(struct words *w, struct kstats_why *why)
 	if (!spec.name)
 		return kstats_fail(why, -EINVAL, "trace has no name");
 	spec.start = spec.name;
-	for (w->at = 2; !err && w->word[w->at]; w->at += 2)
+	for (w->at = 2; !err && w->word[w->at]; w->at += 2) {
 		err = parse_pair(w->word[w->at], w->word[w->at + 1], &spec, why);
+		if (!err && is_repeated(w))
+			err = kstats_fail(why, -EINVAL, "%s is given twice", w->word[w->at]);
+	}
 	if (!err)
 		err = kstats_trace(&spec, why);
 	put_pid(spec.pid);
