@@ -11,8 +11,10 @@ guest="bench bench_reader bench_kstats bench_bpf bench_dist_bpf bench_serve"
 
 native()
 {
-	local name
+	local name why
 
+	why=$(tools/statpage run --engine bpf -o /dev/null -- true 2>&1) || true
+	[ -z "$why" ] || { echo "bench.sh: ${why%%; using *}" >&2; return 1; }
 	mkdir -p "$out/native"
 	# shellcheck disable=SC2086 # one word a program
 	make -s -C tests $here
