@@ -339,11 +339,11 @@ static __always_inline __u32 open_starts(struct task_struct *task)
 		elem = (void *)node - bpf_core_field_offset(struct bpf_local_storage_elem, snode);
 		if (BPF_CORE_READ(elem, sdata.smap, map.id) != ((struct bpf_map *)&task_stack)->id)
 			continue;
-		bpf_probe_read_kernel(&nr, sizeof(nr),
-				      (void *)elem +
-					      bpf_core_field_offset(struct bpf_local_storage_elem,
-								    sdata.data) +
-					      __builtin_offsetof(struct dist_bpf_stack, nr));
+		bpf_probe_read_kernel(
+			&nr, sizeof(nr),
+			(void *)elem +
+				bpf_core_field_offset(struct bpf_local_storage_elem, sdata.data) +
+				__builtin_offsetof(struct dist_bpf_stack, nr));
 		break;
 	}
 	return nr;
