@@ -10,8 +10,9 @@ A log has lines `cost: KERNEL | GROUP | WHAT | NUMBER | LIMIT`, see tests/t_cost
 """
 import sys
 
-# Instructions on the same kernel release: from one run to the next they differed by 4 % at most, or by one or two.
-NEAR, NEAR_FEW = 0.15, 4
+# Instructions on the same kernel release: from one run to the next they differed by 4 % at most, or by one or two;
+# another compiler of the programs may make it more.
+NEAR, NEAR_FEW = 0.25, 8
 
 HEAD = """\
 <!-- SPDX-License-Identifier: GPL-2.0 -->
