@@ -102,6 +102,7 @@ extern const struct dist_engine engine_kmod;
  * must stay valid; NULL: at the module's own again.
  */
 void engine_kmod_from(const char *dir);
+bool engine_kmod_is_copy(void);
 
 /* Programs in the kernel, which need no module. */
 extern const struct dist_engine engine_dist_bpf;

@@ -24,6 +24,11 @@ void engine_kmod_from(const char *dir)
 	copy = dir;
 }
 
+bool engine_kmod_is_copy(void)
+{
+	return copy;
+}
+
 /* Under lockdown nothing in debugfs can be opened for writing, and what can be read is 0444. */
 static bool locked_down(void)
 {

@@ -134,12 +134,12 @@ static void put_hist(FILE *f, const char *name, const struct hist *h)
 static void put_dists(FILE *f, const struct top_report *r)
 {
 	fputs(",\"distributions\":{", f);
-	if (!r->dist_engine) {
+	if (!r->dist_engines[0]) {
 		fputs("\"absent\":", f);
 		fmt_top_string(f, r->no_dists);
 	} else {
 		fputs("\"engine\":", f);
-		fmt_top_string(f, r->dist_engine);
+		fmt_top_string(f, r->dist_engines);
 		fputs(",\"metrics\":[", f);
 		for (size_t i = 0; i < r->nr_dists; i++) {
 			const struct top_dist *d = &r->dist[i];
@@ -238,12 +238,12 @@ static void text_dists(FILE *f, const struct top_report *r)
 	struct hist_quantile q;
 	char text[16];
 
-	if (!r->dist_engine) {
+	if (!r->dist_engines[0]) {
 		fprintf(f, "no distributions: %s\n", r->no_dists);
 		return;
 	}
 	fprintf(f, "distributions in this time (engine %s)\n%-40s %10s %9s %9s %9s\n",
-		r->dist_engine, "METRIC", "COUNT", "P50", "P99", "MAX");
+		r->dist_engines, "METRIC", "COUNT", "P50", "P99", "MAX");
 	for (size_t i = 0; i < r->nr_dists; i++) {
 		const struct hist *h = r->dist[i].interval;
 

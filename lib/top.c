@@ -9,7 +9,7 @@
 #include "lib/top.h"
 
 struct top {
-	const struct top_source *from;
+	struct top_source from;
 	struct threads *threads;
 	struct thread_list list[2]; /* of this report, list[cur], and of the one before */
 	struct cpus cpus[2];
@@ -34,13 +34,6 @@ static int live_next(uint64_t *mono_ns, uint64_t *real_ns, char *why, size_t len
 	return 0;
 }
 
-static const struct dist_engine *live_dists(struct dist_why *why)
-{
-	return engine_kmod.probe(why) ? NULL : &engine_kmod;
-}
-
-static const struct top_source live = {live_next, cpus_read, live_dists};
-
 int top_open_from(struct top **out, struct threads *threads, const struct top_source *source)
 {
 	struct top *t = calloc(1, sizeof(*t));
@@ -48,13 +41,15 @@ int top_open_from(struct top **out, struct threads *threads, const struct top_so
 	if (!t)
 		return -ENOMEM;
 	t->threads = threads;
-	t->from = source;
+	t->from = *source;
 	*out = t;
 	return 0;
 }
 
-int top_open(struct top **out, const char *engine, pid_t pid, char *why, size_t len)
+int top_open(struct top **out, const char *engine, pid_t pid, top_dists *dists, char *why,
+	     size_t len)
 {
+	const struct top_source live = {live_next, cpus_read, dists};
 	struct threads *threads;
 	int err = threads_open(&threads, engine, pid, why, len);
 
@@ -132,7 +127,7 @@ static int diff_cpus(struct top *t)
 	r->nr_cpus = 0;
 	r->cpu_source = NULL;
 	r->no_cpus[0] = '\0';
-	if (t->from->cpus(&t->cpus[t->cur], r->no_cpus, sizeof(r->no_cpus))) {
+	if (t->from.cpus(&t->cpus[t->cur], r->no_cpus, sizeof(r->no_cpus))) {
 		t->cpus[t->cur].nr = 0;
 		return 0;
 	}
@@ -216,17 +211,26 @@ static void read_dists(struct top *t)
 {
 	struct top_report *r = &t->r;
 	struct dist_why why = {""};
-	struct reading reading = {r, t->from->dists(&why)};
-	size_t nr = 0;
+	const struct dist_engine *const *e = t->from.dists(&why);
+	struct reading reading = {.r = r};
+	int err = e ? 0 : -ENODEV;
+	size_t nr = 0, len;
 
 	for (size_t i = 0; i < r->nr_dists; i++)
 		r->dist[i].seen = false;
-	r->dist_engine = NULL;
-	if (!reading.engine || reading.engine->metrics(read_dist, &reading, &why))
+	r->dist_engines[0] = '\0';
+	for (; !err && *e; e++) {
+		reading.engine = *e;
+		err = (*e)->metrics(read_dist, &reading, &why);
+		len = strlen(r->dist_engines);
+		snprintf(r->dist_engines + len, sizeof(r->dist_engines) - len, "%s%s",
+			 len ? "," : "", (*e)->name);
+	}
+	if (err) {
+		r->dist_engines[0] = '\0';
 		snprintf(r->no_dists, sizeof(r->no_dists), "%s",
-			 why.text[0] ? why.text : "out of memory");
-	else
-		r->dist_engine = reading.engine->name;
+			 why.text[0] ? why.text : strerror(-err));
+	}
 	for (size_t i = 0; i < r->nr_dists; i++)
 		if (r->dist[i].seen)
 			r->dist[nr++] = r->dist[i];
@@ -238,7 +242,7 @@ static void read_dists(struct top *t)
 int top_sample(struct top *t, char *why, size_t len)
 {
 	uint64_t before_ns = t->r.mono_ns;
-	int err = t->from->next(&t->r.mono_ns, &t->r.real_ns, why, len), gone;
+	int err = t->from.next(&t->r.mono_ns, &t->r.real_ns, why, len), gone;
 
 	if (err)
 		return err;

@@ -44,23 +44,27 @@ struct top_report {
 	char no_cpus[200]; /* why there is no row; "" */
 	struct top_dist *dist;
 	size_t nr_dists;
-	const char *dist_engine; /* NULL: */
-	char no_dists[300];	 /* why there are none */
+	char dist_engines[32]; /* by name, with commas; "": */
+	char no_dists[300];    /* why there are none */
 };
 
 struct top;
+
+/* Engines of distributions that can be used now, the preferred one first, ends with NULL; or NULL and why. */
+typedef const struct dist_engine *const *top_dists(struct dist_why *why);
 
 /* Where reports are from, if not from this machine as it is now. Functions return 0, or -errno and a line in why. */
 struct top_source {
 	/* What the next report is about, and when that was. -ENODATA: there is no more. */
 	int (*next)(uint64_t *mono_ns, uint64_t *real_ns, char *why, size_t len);
 	int (*cpus)(struct cpus *c, char *why, size_t len);
-	const struct dist_engine *(*dists)(struct dist_why *why); /* NULL: there are none */
+	top_dists *dists;
 };
 
 /* engine and pid as threads_open() takes them. 0, or -errno and a line in why. */
-int top_open(struct top **out, const char *engine, pid_t pid, char *why, size_t len);
-/* Takes threads over, and keeps the pointer to source. 0 or -ENOMEM. */
+int top_open(struct top **out, const char *engine, pid_t pid, top_dists *dists, char *why,
+	     size_t len);
+/* Takes threads over. 0 or -ENOMEM. */
 int top_open_from(struct top **out, struct threads *threads, const struct top_source *source);
 void top_close(struct top *t);
 

@@ -10,6 +10,10 @@ pid=''
 k=/sys/kernel/debug/kstats
 demo=/sys/kernel/debug/kstats_demo/run
 
+# Whether there are distributions without the module.
+bpf=1
+! statpage trace --engine bpf vfs_open --for 1ms 2>&1 | grep -q 'built without it' || bpf=0
+
 listens() { grep -q ^http url; }
 
 serve()
@@ -61,6 +65,7 @@ wait $sleepers
 serve
 scrape
 is "$(value 'statpage_part_up{part="distributions"}') $(value 'statpage_part_up{part="cpu"}')" "1 1" "parts"
+is "$(value "statpage_engine_info{part=\"distributions\",engine=\"kmod$([ $bpf = 0 ] || echo ,bpf)\"}")" 1 "engines"
 is "$(cat err)" "" "messages"
 for m in kstats_demo_sleep GAP-kstats_demo_sleep crowd lossy; do
 	is "$(value "statpage_duration_seconds_count{metric=\"$m\"}")" "$(word $m recorded)" "$m: count"
@@ -123,8 +128,21 @@ is "$(grep -c '^statpage_cpu_' metrics)" 0 "CPU times without the module"
 rmmod kstats_demo && rmmod kstats
 is $? 0 "rmmod kstats"
 scrape
-is "$(value 'statpage_part_up{part="distributions"}') $(value 'statpage_part_up{part="cpu"}')" "0 0" "no parts"
+is "$(value 'statpage_part_up{part="distributions"}') $(value 'statpage_part_up{part="cpu"}')" "$bpf 0" "no parts"
 is "$(grep -c duration_seconds metrics)" 0 "distributions without the module"
+if [ $bpf = 1 ]; then
+	statpage trace --engine bpf vfs_read --name b --no-gap && cat url >/dev/null && statpage stop b
+	is $? 0 "trace by BPF"
+	count=$(statpage show --json b | grep -o '"count":[0-9]*' | head -n 1 | cut -d: -f2)
+	[ "$count" -gt 0 ] || fail "no samples"
+	scrape
+	is "$(value 'statpage_duration_seconds_count{metric="b"}')" "$count" "samples by BPF"
+	is "$(value 'statpage_engine_info{part="distributions",engine="bpf"}')" 1 "engine"
+	statpage top --once --json --interval 10ms -p $$ >report
+	is "$(grep -o '"engine":"bpf","metrics":\[{"name":"b","missed":0,"total":{"count":[0-9]*' report | sed 's/.*://')" \
+		"$count" "samples in top"
+	statpage untrace b
+fi
 insmod /ko/kstats.ko && insmod /ko/kstats_demo.ko && insmod /ko/coarse_stat_fs.ko &&
 	mount -t coarse_stat_fs none /sys/kernel/coarse_stat_fs
 scrape

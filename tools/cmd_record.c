@@ -189,16 +189,6 @@ static int put_node(const struct dist_node *n, void *data)
 	return 0;
 }
 
-/* What a copy holds is of another machine: no engine of this one goes with it. */
-static const struct dist_engine *const *engines_of(const struct recorder *r, struct dist_why *why)
-{
-	static const struct dist_engine *const copy[] = {&engine_kmod, NULL};
-
-	if (!r->from)
-		return dist_engines_now(why);
-	return engine_kmod.probe(why) ? NULL : copy;
-}
-
 /* The list of nodes is left out whole where one engine's cannot be read: part of it would look like all. */
 static void put_nodes(struct recorder *r, const struct dist_engine *const *engines)
 {
@@ -224,7 +214,7 @@ static void put_nodes(struct recorder *r, const struct dist_engine *const *engin
 static void put_dists(struct recorder *r)
 {
 	struct dist_why why;
-	const struct dist_engine *const *engines = engines_of(r, &why), *const * e;
+	const struct dist_engine *const *engines = dist_engines_now(&why), *const * e;
 
 	if (!engines) {
 		fputs(",\"no_distributions\":", r->f);
@@ -476,7 +466,7 @@ static int run(struct recorder *r)
 	int signals, ret;
 
 	if (r->names[0] || r->from) {
-		engines = engines_of(r, &why);
+		engines = dist_engines_now(&why);
 		if (!engines)
 			return cmd_err("%s", why.text);
 		for (char *const *n = r->names; *n; n++) {

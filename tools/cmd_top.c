@@ -9,6 +9,7 @@
 
 #include "lib/record.h"
 #include "tools/cmd.h"
+#include "tools/dist_view.h"
 #include "tools/replay.h"
 #include "tools/top.h"
 
@@ -110,7 +111,7 @@ struct asked {
 static int open_live(struct top_opts *o, const struct asked *a)
 {
 	char why[300];
-	int ret = top_open(&o->top, a->engine, o->pid, why, sizeof(why));
+	int ret = top_open(&o->top, a->engine, o->pid, dist_engines_now, why, sizeof(why));
 
 	if (!o->interval_ns)
 		o->interval_ns = 1000000000u;

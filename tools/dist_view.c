@@ -19,7 +19,10 @@
 static const struct dist_engine *const all_engines[] = {&engine_kmod, &engine_dist_bpf};
 #define NR_ENGINES (sizeof(all_engines) / sizeof(all_engines[0]))
 
-/* One that is there and cannot be used is told, as nobody wants its nodes to be overlooked. */
+/*
+ * One that is there and cannot be used is told, as nobody wants its nodes to be overlooked. What a copy holds is
+ * of another machine: no engine of this one goes with it.
+ */
 const struct dist_engine *const *dist_engines_now(struct dist_why *to)
 {
 	static const struct dist_engine *usable[NR_ENGINES + 1];
@@ -27,7 +30,7 @@ const struct dist_engine *const *dist_engines_now(struct dist_why *to)
 	size_t nr = 0;
 	int err;
 
-	for (size_t i = 0; i < NR_ENGINES; i++) {
+	for (size_t i = 0; i < (engine_kmod_is_copy() ? 1 : NR_ENGINES); i++) {
 		err = all_engines[i]->probe(&why[i]);
 		if (!err)
 			usable[nr++] = all_engines[i];
@@ -39,7 +42,10 @@ const struct dist_engine *const *dist_engines_now(struct dist_why *to)
 	usable[nr] = NULL;
 	if (nr)
 		return usable;
-	dist_fail(to, 0, "%s; or: %s", why[0].text, why[1].text);
+	if (engine_kmod_is_copy())
+		*to = why[0];
+	else
+		dist_fail(to, 0, "%s; or: %s", why[0].text, why[1].text);
 	return NULL;
 }
 

@@ -8,11 +8,13 @@
 
 #include "tools/cmd.h"
 #include "tools/cpu_table.h"
+#include "tools/dist_view.h"
 #include "tools/export.h"
 #include "tools/replay.h"
 
 struct metrics {
-	const struct dist_engine *engine;
+	const struct dist_engine *engine; /* whose metrics are being read */
+	char engines[32];		  /* all, by name */
 	struct om_metric *metric;
 	unsigned int nr, unread;
 	bool warn;
@@ -65,20 +67,19 @@ static void free_metrics(struct metrics *all)
 
 static int read_metrics(const struct export_opts *o, struct metrics *all)
 {
-	const struct dist_engine *const *recorded;
+	const struct dist_engine *const *e;
 	struct dist_why why = {""};
 	int err;
 
-	all->engine = &engine_kmod;
-	if (o->replay) {
-		recorded = replay_engines(&why);
-		err = recorded ? 0 : -ENODATA;
-		all->engine = recorded ? recorded[0] : all->engine;
-	} else {
-		err = engine_kmod.probe(&why);
+	e = o->replay ? replay_engines(&why) : dist_engines_now(&why);
+	err = e ? 0 : -ENODEV;
+	for (; !err && *e; e++) {
+		all->engine = *e;
+		err = (*e)->metrics(read_metric, all, &why);
+		snprintf(all->engines + strlen(all->engines),
+			 sizeof(all->engines) - strlen(all->engines), "%s%s",
+			 all->engines[0] ? "," : "", (*e)->name);
 	}
-	if (!err)
-		err = all->engine->metrics(read_metric, all, &why);
 	if (err && all->warn)
 		cmd_err("%s", why.text[0] ? why.text : strerror(-err));
 	return err;
@@ -135,7 +136,7 @@ static int read_threads(const struct export_opts *o, struct om_scrape *s, bool w
 /* A copy holds distributions alone: nothing of this machine is told beside them. */
 static int collect(const struct export_opts *o, enum om_dialect dialect, bool warn, FILE *f)
 {
-	struct om_part part[] = {{"distributions", "kmod", false},
+	struct om_part part[] = {{"distributions", "", false},
 				 {"cpu", "coarse_stat_fs", false},
 				 {"threads", "", false}};
 	struct metrics all = {.warn = warn};
@@ -156,7 +157,7 @@ static int collect(const struct export_opts *o, enum om_dialect dialect, bool wa
 
 	engine_kmod_from(o->from);
 	part[0].up = !read_metrics(o, &all);
-	part[0].engine = all.engine->name;
+	part[0].engine = all.engines;
 	if (part[0].up) {
 		s.metric = all.metric;
 		s.nr_metrics = all.nr;

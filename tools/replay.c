@@ -90,16 +90,9 @@ static int top_next(uint64_t *mono_ns, uint64_t *real_ns, char *text, size_t len
 	return ret ? ret : -ENODATA;
 }
 
-static const struct dist_engine *top_dists(struct dist_why *why)
-{
-	const struct dist_engine *const *engines = replay_engines(why);
-
-	return engines ? engines[0] : NULL;
-}
-
 int replay_top(struct top **out, pid_t pid, uint64_t interval_ns, bool once)
 {
-	static const struct top_source source = {top_next, replay_cpus, top_dists};
+	static const struct top_source source = {top_next, replay_cpus, replay_engines};
 	struct threads *threads;
 	struct dist_why why;
 

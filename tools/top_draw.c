@@ -182,9 +182,9 @@ static void put_source(const struct top_ui *ui)
 		     r->cpu_source ? r->cpu_source : "nowhere");
 		break;
 	default:
-		if (!r->dist_engine)
+		if (!r->dist_engines[0])
 			break;
-		putf(ui, 2, 0, "engine %s, samples %s, the axis is logarithmic", r->dist_engine,
+		putf(ui, 2, 0, "engine %s, samples %s, the axis is logarithmic", r->dist_engines,
 		     ui->all_samples ? "since the metrics were reset" : "of the interval");
 	}
 }
@@ -596,7 +596,7 @@ static void draw_rows(struct top_ui *ui)
 	}
 	if (!nr && ui->view == TOP_DISTS)
 		put_words(ui, TOP_HEAD_LINES,
-			  ui->r->dist_engine ? "nothing is traced: try statpage trace vfs_read" :
+			  ui->r->dist_engines[0] ? "nothing is traced: try statpage trace vfs_read" :
 					       ui->r->no_dists);
 	if (!nr && ui->view == TOP_THREADS)
 		put(ui, TOP_HEAD_LINES, 0, COLS,

@@ -81,7 +81,9 @@ begin "docs/top.md has every key, and no other"
 mkdir "$tmp/k"
 "$fleet" table 3 1 1000 >"$tmp/k/vfs_read"
 one --from "$tmp/k" >"$tmp/all" || fail "status"
-cat "$tmp/all" "$tmp/json" | jq -r 'paths(scalars) | map(if type == "number" then "[]" else . end) | join(".")' |
+one --from "$tmp/none" -p "$pid" >"$tmp/absent" || fail "status"
+is "$(jq -r .distributions.absent "$tmp/absent")" "$tmp/none: No such file or directory" "why there are none"
+cat "$tmp/all" "$tmp/absent" | jq -r 'paths(scalars) | map(if type == "number" then "[]" else . end) | join(".")' |
 	sed -E 's/\.\[\]/[]/g; s/^(threads\[\]\.(total|interval))\.(oncpu|runq|sleep|dsleep|iowait|nr_|min_flt|maj_flt).*/\1.*/
 		s/^(cpus\.(all|online\[\])\.(total|interval))\.(user|nice|system|idle|iowait|irq|softirq|steal|guest).*/\1.*/
 		s/^(cpus\.online\[\]\.interval)\.all_ns/\1.*/
@@ -147,11 +149,12 @@ top="$statpage top --interval 300ms"
 begin "live: the workload, in 80x24"
 live "$top -p $pid"
 wait_for '^statpage top  process [0-9]+ threads: 4 threads +last '
+wait_for '^engine proc \(F1: what it cannot see\)   sorted by CPU%'
+wait_for '^F1Help .*\(threads\)'
 screen >"$tmp/screen"
 is "$(wc -l <"$tmp/screen") $(sed -n 24p "$tmp/screen" | cut -c 1-66)" \
 	"24 F1Help F2View F4Filter F5Pause F6Sort F7Invert F10Quit  (threads)" "lines, and the last one"
 check test "$(wc -L <"$tmp/screen")" -le 80 "wider than 80"
-check grep -q '^engine proc (F1: what it cannot see)   sorted by CPU%' "$tmp/screen" "engine"
 is "$(sed -n 5p "$tmp/screen" | xargs)" "TID S ON CPU% RUNQ OFF TIME VOL INV FLT MAJ COMMAND" "head"
 wait_for "^ *$spinner [RS] +[0-9]+ .*[█▓]{5,}.* spinner$"
 check grep -qE "^ *$sleeper S +[0-9]+ +0\.0 +0\.0 +100 ·{10,} +0 +0 +0 +0 sleeper$" "$tmp/screen" "the sleeper"
