@@ -596,8 +596,9 @@ static void draw_rows(struct top_ui *ui)
 	}
 	if (!nr && ui->view == TOP_DISTS)
 		put_words(ui, TOP_HEAD_LINES,
-			  ui->r->dist_engines[0] ? "nothing is traced: try statpage trace vfs_read" :
-					       ui->r->no_dists);
+			  ui->r->dist_engines[0] ?
+				  "nothing is traced: try statpage trace vfs_read" :
+				  ui->r->no_dists);
 	if (!nr && ui->view == TOP_THREADS)
 		put(ui, TOP_HEAD_LINES, 0, COLS,
 		    ui->ended[0]  ? ui->ended :
