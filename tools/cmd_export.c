@@ -139,10 +139,7 @@ int cmd_export(int argc, char **argv)
 			a.dir = optarg;
 			break;
 		case 'i':
-			a.interval_ns = rts_duration(optarg);
-			if (!a.interval_ns)
-				ret = cmd_usage("--interval is a time from 1ms to 24h, not '%s'",
-						optarg);
+			ret = cmd_duration("--interval", optarg, &a.interval_ns);
 			break;
 		case 'b':
 			ret = parse_bits(optarg, &o.buckets);

@@ -494,14 +494,6 @@ static int run(struct recorder *r)
 	return ret;
 }
 
-static int duration(const char *option, const char *text, uint64_t *to)
-{
-	*to = rts_duration(text);
-	return *to ? 0 :
-		     cmd_usage("%s is a time from 1ms to 24h, such as 500ms, not '%s'", option,
-			       text);
-}
-
 static int add_pid(struct recorder *r, const char *text)
 {
 	double pid;
@@ -539,10 +531,10 @@ int cmd_record(int argc, char **argv)
 			r.file = optarg;
 			break;
 		case 'i':
-			ret = duration("--interval", optarg, &r.interval_ns);
+			ret = cmd_duration("--interval", optarg, &r.interval_ns);
 			break;
 		case 't':
-			ret = duration("--for", optarg, &r.for_ns);
+			ret = cmd_duration("--for", optarg, &r.for_ns);
 			break;
 		case 'p':
 			ret = add_pid(&r, optarg);

@@ -177,12 +177,7 @@ static int set(struct settings *s, int opt, const char *arg)
 	case 'p':
 		return set_pid(s, arg);
 	case OPT_INTERVAL:
-		s->run.interval_ns = rts_duration(arg);
-		return s->run.interval_ns ?
-			       0 :
-			       cmd_usage(
-				       "--interval %s: expected 1ms to 24h, as 500ms, 1.5s, 2m or 1h",
-				       arg);
+		return cmd_duration("--interval", arg, &s->run.interval_ns);
 	case OPT_SIGNAL:
 		s->run.snapshot_signal = parse_signal(arg);
 		return s->run.snapshot_signal ?

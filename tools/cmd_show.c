@@ -118,11 +118,7 @@ int cmd_show(int argc, char **argv)
 			ret = dist_view_as(DIST_HEATMAP, &view);
 			break;
 		case 'i':
-			view.interval_ns = rts_duration(optarg);
-			if (!view.interval_ns)
-				ret = cmd_usage(
-					"--interval takes 1ms to 24h, as 500ms, 10s or 1m, not '%s'",
-					optarg);
+			ret = cmd_duration("--interval", optarg, &view.interval_ns);
 			break;
 		case 'n':
 			ret = cmd_number("--count", optarg, 1, 1e9, &count);

@@ -180,11 +180,8 @@ int cmd_top(int argc, char **argv)
 				return CMD_USAGE;
 			break;
 		case 'i':
-			o.interval_ns = rts_duration(optarg);
-			if (!o.interval_ns)
-				return cmd_usage("--interval is a time from 1ms to 24h, such as "
-						 "500ms, not '%s'",
-						 optarg);
+			if (cmd_duration("--interval", optarg, &o.interval_ns))
+				return CMD_USAGE;
 			break;
 		case 'n':
 			if (cmd_number("N", optarg, 1, 1e9, &count))

@@ -304,8 +304,8 @@ int top_live(const struct top_opts *o)
 	if (!screen)
 		return cmd_err("the terminal '%s' is not known: set TERM, or use --once or --json",
 			       getenv("TERM") ?: "");
-	set_escdelay(
-		100); /* the bytes of a key may come apart, over a network or on a busy machine */
+	/* The bytes of a key may come apart, over a network or on a busy machine. */
+	set_escdelay(100);
 	cbreak();
 	noecho();
 	keypad(stdscr, TRUE);

@@ -218,7 +218,7 @@ for t in 0s 0.9ms 5 5d s .5s 1.s -1s 1e3s " 1s" 25h 24.1h 99999999999999999999s 
 no interval" "'$t'"
 	"$statpage" run -f jsonl --interval "$t" true 2>"$tmp/err"
 	is "$? $(head -n 1 "$tmp/err")" \
-		"2 statpage: --interval $t: expected 1ms to 24h, as 500ms, 1.5s, 2m or 1h" "run: '$t'"
+		"2 statpage: --interval is a time from 1ms to 24h, such as 500ms, not '$t'" "run: '$t'"
 done
 
 begin "nothing that a program names gets to a terminal as it is"

@@ -303,7 +303,7 @@ one 1 "/proc/statpage.prom: No such file or directory" --textfile /proc --from "
 one 2 "export needs --listen or --textfile, and not both" --from "$tmp/k"
 one 2 "export needs --listen or --textfile, and not both" --listen 0 --textfile "$tmp/t"
 one 2 "--interval goes with --textfile" --listen 0 --interval 1s
-one 2 "--interval is a time from 1ms to 24h, not '0'" --textfile "$tmp/t" --interval 0
+one 2 "--interval is a time from 1ms to 24h, such as 500ms, not '0'" --textfile "$tmp/t" --interval 0
 one 2 "--bits is a number from 0 to 5, not '6'" --textfile "$tmp/t" --bits 6
 one 2 "--bits is a whole number, not '1.5'" --textfile "$tmp/t" --bits 1.5
 for wrong in 1us 1us..1us 5ns..1s 1us..2h 1..2 ..1s x..y 1us..3601s; do
