@@ -38,6 +38,7 @@ CONVERT_SRCS := \
 	lib/report_compare.c \
 	lib/report_dist.c \
 	lib/report_html.c \
+	lib/report_life.c \
 	lib/report_read.c \
 	lib/report_recorded.c \
 	lib/replay.c \

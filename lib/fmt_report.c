@@ -46,7 +46,7 @@ static unsigned int run_losses(FILE *f, const struct report_input *in)
 		fputs("the records have no ledger, so what was lost is not known.\n", f);
 		n++;
 	}
-	for (size_t i = in->nr_trees; i < in->nr_lives; i++)
+	for (size_t i = in->nr_trees; i < in->nr_trees + in->nr_processes; i++)
 		unfinished += !in->life[i]->ended;
 	if (unfinished + in->others.unfinished) {
 		loss(f, in);

@@ -2,9 +2,10 @@
 /* The timeline: a lane a life of a process, which opens to all that is known of it. */
 #include <inttypes.h>
 #include <math.h>
-#include <stdlib.h>
+#include <string.h>
 
 #include "lib/fmt_report.h"
+#include "lib/record.h"
 
 #define HEIGHT 100 /* of a lane, in units of its picture */
 #define WIDTH  1000
@@ -20,21 +21,48 @@ static double x_of(const struct axis *a, uint64_t ns)
 				       0;
 }
 
+/* Of each kind: class of the page's style, key of its sum, its name, and what it is. */
+static const struct kind {
+	const char *class, *key, *name, *what;
+} kinds[REPORT_NR_KINDS] = {
+	[REPORT_CPU] = {"cpu", "cpu_ns", "CPU", "running on a CPU, all threads"},
+	[REPORT_WAITING] = {"waiting", "waiting_ns", "waiting",
+			    "waiting inside a system call; a call that has not returned counts as "
+			    "waiting"},
+	[REPORT_UNSPLIT] = {"unsplit", "unsplit_ns", "in calls",
+			    "in calls of which the engine cannot tell; some of it is in CPU too"},
+	[REPORT_RUNQ] = {"runq", "runq_ns", "run queue", "runnable, waiting for a CPU"},
+	[REPORT_IOWAIT] = {"iowait", "iowait_ns", "I/O", "waiting for I/O"},
+	[REPORT_DSLEEP] = {"dsleep", "dsleep_ns", "uninterruptible",
+			   "uninterruptible sleep, not for I/O"},
+	[REPORT_SLEEP] = {"sleep", "sleep_ns", "sleep", "interruptible sleep"},
+	[REPORT_OFF] = {"off", "off_ns", "asleep",
+			"in no bucket that the engine knows: asleep, it is not known how"},
+};
+
+/* A sum is there if it was measured, and one of what cannot be told if there is any. */
+static bool has_kind(const struct report_life *l, unsigned int kind)
+{
+	return l->known & 1u << kind && (kind != REPORT_UNSPLIT || l->ns[kind]);
+}
+
 /* How many threads' time an interval holds. */
 static double threads(uint64_t ns, const struct report_point *p)
 {
 	return p->to_ns > p->from_ns ? (double)ns / (double)(p->to_ns - p->from_ns) : 0;
 }
 
+/* Sleep takes what room is left: of a thousand threads that sleep, the one that runs is still seen. */
 static double peak(const struct report_life *l)
 {
 	double most = 1;
 
 	for (size_t i = 0; i < l->nr_points; i++) {
 		const struct report_point *p = &l->point[i];
-		double n = threads(p->cpu_ns, p) + threads(p->waiting_ns, p) +
-			   threads(p->unsplit_ns, p);
+		double n = 0;
 
+		for (unsigned int k = 0; k < REPORT_NR_BUSY; k++)
+			n += threads(p->ns[k], p);
 		most = n > most ? n : most;
 	}
 	return most;
@@ -44,21 +72,21 @@ static double peak(const struct report_life *l)
 static void layer(FILE *f, const struct axis *a, const struct report_life *l, double scale,
 		  unsigned int which)
 {
-	static const char *const class[] = {"cpu", "waiting", "unsplit"};
 	bool any = false;
 
 	for (size_t i = 0; i < l->nr_points; i++) {
 		const struct report_point *p = &l->point[i];
-		const uint64_t ns[] = {p->cpu_ns, p->waiting_ns, p->unsplit_ns};
-		double below = 0, here = threads(ns[which], p) / scale * HEIGHT;
+		double below = 0, here = threads(p->ns[which], p) / scale * HEIGHT;
 		double x = x_of(a, p->from_ns) * WIDTH, w = x_of(a, p->to_ns) * WIDTH - x;
 
 		for (unsigned int k = 0; k < which; k++)
-			below += threads(ns[k], p) / scale * HEIGHT;
+			below += threads(p->ns[k], p) / scale * HEIGHT;
+		if (which >= REPORT_NR_BUSY)
+			here = fmin(here, HEIGHT - below);
 		if (here <= 0)
 			continue;
 		if (!any)
-			fprintf(f, "<path class=%s d=\"", class[which]);
+			fprintf(f, "<path class=%s d=\"", kinds[which].class);
 		any = true;
 		fprintf(f, "M%.2f %.2fh%.2fv%.2fh%.2fz", x, HEIGHT - below, fmax(w, LEAST), -here,
 			-fmax(w, LEAST));
@@ -71,23 +99,20 @@ static void put_point_title(FILE *f, const struct axis *a, const struct report_l
 			    const struct report_point *p)
 {
 	double x = x_of(a, p->from_ns) * WIDTH, w = x_of(a, p->to_ns) * WIDTH - x;
+	const char *before = ": ";
 
 	fprintf(f, "<rect class=hit x=%.2f width=%.2f height=%d><title>", x, fmax(w, LEAST),
 		HEIGHT);
 	html_ns(f, p->from_ns - a->from_ns);
 	fputs(" to ", f);
 	html_ns(f, p->to_ns - a->from_ns);
-	fputs(":", f);
-	if (l->has_cpu) {
-		fputs(" CPU ", f);
-		html_ns(f, p->cpu_ns);
-		fputs(",", f);
-	}
-	fputs(" waiting ", f);
-	html_ns(f, p->waiting_ns);
-	if (p->unsplit_ns) {
-		fputs(", in calls ", f);
-		html_ns(f, p->unsplit_ns);
+	for (unsigned int k = 0; k < REPORT_NR_KINDS; k++) {
+		/* The first two are told in any case, if they were measured. */
+		if (!has_kind(l, k) || (k > REPORT_WAITING && !p->ns[k]))
+			continue;
+		fprintf(f, "%s%s ", before, kinds[k].name);
+		html_ns(f, p->ns[k]);
+		before = ", ";
 	}
 	fputs("</title></rect>", f);
 }
@@ -102,14 +127,14 @@ static void picture(FILE *f, const struct axis *a, const struct report_life *l)
 		WIDTH, HEIGHT, l->nr_points);
 	fprintf(f, "<rect class=life x=%.2f width=%.2f height=%d />", x_of(a, l->start_ns) * WIDTH,
 		fmax(LEAST, (x_of(a, l->time_ns) - x_of(a, l->start_ns)) * WIDTH), HEIGHT);
-	for (unsigned int which = 0; which < 3; which++)
+	for (unsigned int which = 0; which < REPORT_NR_KINDS; which++)
 		layer(f, a, l, scale, which);
 	for (size_t i = 0; i < l->nr_points; i++)
 		put_point_title(f, a, l, &l->point[i]);
 	fputs("</svg>", f);
 }
 
-static void sum(FILE *f, const char *class, const char *name, const char *key, uint64_t ns)
+static void put_sum(FILE *f, const char *class, const char *name, const char *key, uint64_t ns)
 {
 	fprintf(f, "<span class=sum><i class=%s></i>%s <b data-k=%s data-v=\"%" PRIu64 "\">", class,
 		name, key, ns);
@@ -117,16 +142,19 @@ static void sum(FILE *f, const char *class, const char *name, const char *key, u
 	fputs("</b></span> ", f);
 }
 
+static void put_sums(FILE *f, const struct report_life *l)
+{
+	for (unsigned int k = 0; k < REPORT_NR_KINDS; k++)
+		if (has_kind(l, k))
+			put_sum(f, kinds[k].class, kinds[k].name, kinds[k].key, l->ns[k]);
+}
+
 static void sums(FILE *f, const struct report_life *l)
 {
-	if (l->has_cpu)
-		sum(f, "cpu", "CPU", "cpu_ns", l->cpu_ns);
-	else
+	if (!(l->known & 1u << REPORT_CPU))
 		fputs("<span class=sum>CPU not measured</span> ", f);
-	sum(f, "waiting", "waiting", "waiting_ns", l->waiting_ns);
-	if (l->unsplit_ns)
-		sum(f, "unsplit", "in calls", "unsplit_ns", l->unsplit_ns);
-	sum(f, "life", "of", "wall_ns", l->time_ns - l->start_ns);
+	put_sums(f, l);
+	put_sum(f, "life", "of", "wall_ns", l->time_ns - l->start_ns);
 	if (peak(l) > 1.05)
 		fprintf(f, "<span class=sum>full height: %.1f threads</span>", peak(l));
 }
@@ -275,57 +303,27 @@ static void put_axis(FILE *f, const struct axis *a)
 	fputs("</div>\n", f);
 }
 
-static uint64_t drawn_ns(const struct report_life *l)
+static void put_others(FILE *f, const struct report_others *o, unsigned int known)
 {
-	return l->cpu_ns + l->waiting_ns + l->unsplit_ns;
-}
+	struct report_life sums = {.known = known};
 
-static int by_drawn_falling(const void *a, const void *b)
-{
-	const struct report_life *p = *(struct report_life *const *)a,
-				 *q = *(struct report_life *const *)b;
-
-	return (drawn_ns(p) < drawn_ns(q)) - (drawn_ns(p) > drawn_ns(q));
-}
-
-/* The time below which a life has no lane. */
-static uint64_t least_drawn(const struct report_input *in)
-{
-	struct report_life **sorted;
-	uint64_t least;
-
-	if (in->nr_processes <= REPORT_MAX_LANES)
-		return 0;
-	sorted = malloc(in->nr_processes * sizeof(*sorted));
-	if (!sorted)
-		return 0;
-	for (size_t i = 0; i < in->nr_processes; i++)
-		sorted[i] = in->life[in->nr_trees + i];
-	qsort(sorted, in->nr_processes, sizeof(*sorted), by_drawn_falling);
-	least = drawn_ns(sorted[REPORT_MAX_LANES - 1]);
-	free(sorted);
-	return least;
-}
-
-static void put_others(FILE *f, const struct report_others *o)
-{
+	memcpy(sums.ns, o->ns, sizeof(sums.ns));
 	fprintf(f,
 		"<p class=note data-k=others data-v=%" PRIu64 ">%" PRIu64
 		" processes more, that took less time, are not drawn. Together: ",
 		o->nr, o->nr);
-	sum(f, "cpu", "CPU", "cpu_ns", o->cpu_ns);
-	sum(f, "waiting", "waiting", "waiting_ns", o->waiting_ns);
-	if (o->unsplit_ns)
-		sum(f, "unsplit", "in calls", "unsplit_ns", o->unsplit_ns);
+	put_sums(f, &sums);
 	fputc('\n', f);
 }
 
-static void legend(FILE *f)
+static void legend(FILE *f, unsigned int known)
 {
-	fputs("<p class=legend><span><i class=cpu></i>running on a CPU, all threads</span> "
-	      "<span><i class=waiting></i>waiting inside a system call; a call that has not "
-	      "returned counts as waiting</span> <span><i class=unsplit></i>in calls of which the "
-	      "engine cannot tell; some of it is in CPU too</span> <span><i class=life></i>neither: "
+	fputs("<p class=legend>", f);
+	for (unsigned int k = 0; k < REPORT_NR_KINDS; k++)
+		if (known & 1u << k)
+			fprintf(f, "<span><i class=%s></i>%s</span> ", kinds[k].class,
+				kinds[k].what);
+	fputs("<span><i class=life></i>neither: "
 	      "runnable, faulting, or stopped by the watcher</span> <span>The buckets of a thread: "
 	      "<i class=oncpu></i>on CPU <i class=runq></i>run queue <i class=sleep></i>sleep "
 	      "<i class=dsleep></i>uninterruptible <i class=iowait></i>I/O</span>\n",
@@ -336,27 +334,25 @@ void fmt_report_timeline(FILE *f, const struct report_input *in, size_t nr)
 {
 	struct axis a = {in->whole.start_ns, in->whole.time_ns};
 	struct report_others left = in->others;
-	uint64_t least = least_drawn(in);
-	size_t lanes = 0;
+	unsigned int known = 0;
 
 	fprintf(f, "<section id=time%zu><h3>Timeline</h3>\n", nr);
-	legend(f);
+	legend(f, 1u << REPORT_CPU | 1u << REPORT_WAITING | 1u << REPORT_UNSPLIT);
 	put_axis(f, &a);
-	for (size_t i = in->nr_trees; i < in->nr_lives; i++) {
+	for (size_t i = in->nr_trees; i < in->nr_trees + in->nr_processes; i++) {
 		const struct report_life *l = in->life[i];
 
-		if (drawn_ns(l) >= least && lanes < REPORT_MAX_LANES) {
+		known |= l->known;
+		if (l->drawn) {
 			lane(f, &a, l);
-			lanes++;
 			continue;
 		}
 		left.nr++;
-		left.cpu_ns += l->cpu_ns;
-		left.waiting_ns += l->waiting_ns;
-		left.unsplit_ns += l->unsplit_ns;
+		for (unsigned int k = 0; k < REPORT_NR_KINDS; k++)
+			left.ns[k] = rts_add(left.ns[k], l->ns[k]);
 	}
 	if (left.nr)
-		put_others(f, &left);
+		put_others(f, &left, known);
 	fputs("<p class=note>A lane opens to the process: a record tells of a process, and of its "
 	      "threads only which call each is in, and the times of the thread that ended a start-up "
 	      "step. Lines are as fine as <code>--interval</code>; without, a lane is one average.\n",

@@ -49,12 +49,24 @@ struct report_calls {
 	uint64_t left_out; /* rows beyond REPORT_MAX_CALLS */
 };
 
+/* Where time of a life went: what records of runs tell, and the buckets of threads in recordings. */
+enum {
+	REPORT_CPU,	/* running, all threads */
+	REPORT_WAITING, /* in calls, not running; in calls that have not returned */
+	REPORT_UNSPLIT, /* in calls of which it is not known */
+	REPORT_RUNQ,	/* from here on as in threads.h */
+	REPORT_IOWAIT,
+	REPORT_DSLEEP,
+	REPORT_NR_BUSY, /* what follows says of a life only that it had nothing to do */
+	REPORT_SLEEP = REPORT_NR_BUSY,
+	REPORT_OFF, /* in no bucket that is known */
+	REPORT_NR_KINDS
+};
+
 /* What happened between two records of a life. */
 struct report_point {
 	uint64_t from_ns, to_ns;
-	uint64_t cpu_ns;     /* running, all threads */
-	uint64_t waiting_ns; /* in calls, not running; in calls that have not returned */
-	uint64_t unsplit_ns; /* in calls of which it is not known */
+	uint64_t ns[REPORT_NR_KINDS];
 };
 
 struct report_phase {
@@ -91,19 +103,28 @@ struct report_lost {
 	uint64_t cause[REPORT_NR_CAUSES];
 };
 
-/* One life of a process, or a whole run of `statpage run` (tree). */
+#define REPORT_NR_COUNTS 5
+
+/* One life of a process or, of a recording, of a thread; or a whole run of `statpage run` (tree). */
 struct report_life {
 	struct report_life *next; /* of the hash chain */
 	bool tree, final, ended;  /* ended: no record of this life follows */
 	bool has_cpu, has_exit, has_threads;
+	bool drawn; /* it is one of REPORT_MAX_LANES */
 	int64_t pid, ppid;
+	int64_t tid;	 /* 0: a process */
+	uint64_t key;	 /* with pid and tid: which life; start_ns, or of a recording none */
+	uint64_t serial; /* of a thread that of its process; 0: that is not known any more */
 	uint64_t start_ns, time_ns, realtime_ns;
 	uint64_t records;
 	char comm[64], reason[24];
 	char args[512]; /* joined by blanks */
 	int exit_code, exit_signal;
 	uint64_t user_ns, system_ns, threads, processes;
-	uint64_t cpu_ns, waiting_ns, unsplit_ns; /* so far; never fall */
+	unsigned int known;		  /* bits: ns[i] was measured */
+	uint64_t ns[REPORT_NR_KINDS];	  /* so far; never fall */
+	unsigned int counts_known;	  /* bits: count[i] was measured */
+	uint64_t count[REPORT_NR_COUNTS]; /* of a recording, by report_count_key[] */
 	struct report_point *point;
 	size_t nr_points, cap_points;
 	struct report_calls calls;
@@ -123,7 +144,8 @@ struct report_engine {
 
 /* Lives that made room for others. */
 struct report_others {
-	uint64_t nr, unfinished, cpu_ns, waiting_ns, unsplit_ns;
+	uint64_t nr, unfinished;
+	uint64_t ns[REPORT_NR_KINDS];
 	struct report_lost lost;
 };
 
@@ -163,9 +185,11 @@ struct report_input {
 	const char *name; /* borrowed */
 	uint64_t records, readings;
 	uint64_t skipped, first_skipped; /* lines of neither kind */
-	struct report_life **life;	 /* in the order of their start, after report_read() */
+	struct report_life *
+		*life; /* after report_read(): trees, processes, threads, each by start */
 	size_t nr_lives, cap_lives;
 	size_t nr_trees, nr_processes; /* of them */
+	uint64_t nr_serials;
 	struct report_life *hash[1024];
 	struct report_others others;
 	struct report_engine engine[REPORT_MAX_ENGINES];

@@ -9,9 +9,7 @@
 #include "lib/conv.h"
 #include "lib/json_get.h"
 #include "lib/record.h"
-#include "lib/report.h"
-
-#define NR_HASH (sizeof(((struct report_input *)0)->hash) / sizeof(struct report_life *))
+#include "lib/report_life.h"
 
 const char *const report_bucket[5] = {"oncpu", "runq", "sleep", "dsleep", "iowait"};
 
@@ -40,27 +38,6 @@ int report_fail(struct report_input *in, uint64_t line, const char *fmt, ...)
 #define COPY(to, from) snprintf(to, sizeof(to), "%s", (from) ? (from) : "")
 
 /* ---- calls ---- */
-
-static struct report_call *call_slot(struct report_calls *t)
-{
-	struct report_call *bigger;
-
-	if (t->nr == REPORT_MAX_CALLS) {
-		t->left_out++;
-		return NULL;
-	}
-	if (t->nr == t->cap) {
-		size_t cap = t->cap ? t->cap * 2 : 16;
-
-		bigger = realloc(t->row, cap * sizeof(*bigger));
-		if (!bigger)
-			return NULL;
-		t->row = bigger;
-		t->cap = cap;
-	}
-	t->row[t->nr] = (struct report_call){0};
-	return &t->row[t->nr++];
-}
 
 static void put_errnos(char *to, size_t size, struct json_object *errnos)
 {
@@ -109,147 +86,14 @@ static void fill_calls(struct report_calls *t, struct json_object *rec)
 	t->nr = 0;
 	t->left_out = 0;
 	for (size_t i = 0; i < n; i++) {
-		struct report_call *c = call_slot(t);
+		struct report_call *c = report_call_slot(t);
 
 		if (c)
 			fill_call(c, json_object_array_get_idx(list, i));
 	}
 }
 
-/* Quantiles of a sum are not to be had from quantiles. */
-static void add_call(struct report_call *to, const struct report_call *c)
-{
-	if (!to->count) {
-		*to = *c;
-		return;
-	}
-	to->errnos[0] = '\0';
-	to->has_p = false;
-	if (c->has_range && c->min_ns < to->min_ns)
-		to->min_ns = c->min_ns;
-	if (c->has_range && c->max_ns > to->max_ns)
-		to->max_ns = c->max_ns;
-	to->has_range &= c->has_range;
-	to->has_split &= c->has_split;
-	to->count = rts_add(to->count, c->count);
-	to->errors = rts_add(to->errors, c->errors);
-	to->total_ns = rts_add(to->total_ns, c->total_ns);
-	to->on_cpu_ns = rts_add(to->on_cpu_ns, c->on_cpu_ns);
-	to->waiting_ns = rts_add(to->waiting_ns, c->waiting_ns);
-}
-
-static void add_calls(struct report_calls *to, const struct report_calls *t)
-{
-	for (size_t i = 0; i < t->nr; i++) {
-		struct report_call *c = (struct report_call *)report_same_call(to, &t->row[i]);
-
-		if (!c)
-			c = call_slot(to);
-		if (c)
-			add_call(c, &t->row[i]);
-	}
-	to->left_out += t->left_out;
-}
-
 /* ---- a life ---- */
-
-static void life_free(struct report_life *l)
-{
-	free(l->point);
-	free(l->calls.row);
-	free(l->phase);
-	free(l->open);
-}
-
-static uint64_t life_ns(const struct report_life *l)
-{
-	return rts_add(l->cpu_ns, rts_add(l->waiting_ns, l->unsplit_ns));
-}
-
-static void add_lost(struct report_lost *to, const struct report_lost *l)
-{
-	to->has |= l->has;
-	to->incomplete |= l->incomplete;
-	to->attempted = rts_add(to->attempted, l->attempted);
-	to->recorded = rts_add(to->recorded, l->recorded);
-	for (unsigned int i = 0; i < REPORT_NR_CAUSES; i++)
-		to->cause[i] = rts_add(to->cause[i], l->cause[i]);
-}
-
-static int by_time_falling(const void *a, const void *b)
-{
-	const struct report_life *p = *(struct report_life *const *)a,
-				 *q = *(struct report_life *const *)b;
-
-	if (p->ended != q->ended)
-		return p->ended ? 1 : -1;
-	return (life_ns(p) < life_ns(q)) - (life_ns(p) > life_ns(q));
-}
-
-static struct report_life **chain(struct report_input *in, int64_t pid, uint64_t start_ns)
-{
-	uint64_t h = ((uint64_t)pid ^ start_ns * 0x9e3779b97f4a7c15u) * 0xff51afd7ed558ccdu;
-
-	return &in->hash[(h >> 40) % NR_HASH];
-}
-
-static void evict(struct report_input *in, struct report_life *l)
-{
-	struct report_life **at = chain(in, l->pid, l->start_ns);
-
-	while (*at != l)
-		at = &(*at)->next;
-	*at = l->next;
-	in->others.nr++;
-	in->others.unfinished += !l->ended;
-	in->others.cpu_ns = rts_add(in->others.cpu_ns, l->cpu_ns);
-	in->others.waiting_ns = rts_add(in->others.waiting_ns, l->waiting_ns);
-	in->others.unsplit_ns = rts_add(in->others.unsplit_ns, l->unsplit_ns);
-	add_lost(&in->others.lost, &l->lost);
-	add_calls(&in->whole.calls, &l->calls);
-	life_free(l);
-	free(l);
-}
-
-/* Half of them make room: those that ended first, and of these the least. */
-static void make_room(struct report_input *in)
-{
-	qsort(in->life, in->nr_lives, sizeof(in->life[0]), by_time_falling);
-	while (in->nr_lives > REPORT_MAX_LIVES / 2)
-		evict(in, in->life[--in->nr_lives]);
-}
-
-static struct report_life *life_of(struct report_input *in, const struct conv_rec *rec)
-{
-	struct report_life **at = chain(in, rec->pid, rec->start_ns), *l = *at;
-
-	while (l && (l->pid != rec->pid || l->start_ns != rec->start_ns || l->tree != rec->tree))
-		l = l->next;
-	if (l)
-		return l;
-	if (in->nr_lives == REPORT_MAX_LIVES)
-		make_room(in);
-	if (in->nr_lives == in->cap_lives) {
-		size_t cap = in->cap_lives ? in->cap_lives * 2 : 64;
-		struct report_life **bigger = realloc(in->life, cap * sizeof(*bigger));
-
-		if (!bigger)
-			return NULL;
-		in->life = bigger;
-		in->cap_lives = cap;
-	}
-	l = calloc(1, sizeof(*l));
-	if (!l)
-		return NULL;
-	l->pid = rec->pid;
-	l->start_ns = l->time_ns = rec->start_ns;
-	l->tree = rec->tree;
-	at = chain(in, rec->pid, rec->start_ns);
-	l->next = *at;
-	*at = l;
-	in->life[in->nr_lives++] = l;
-	return l;
-}
 
 static void fill_args(struct report_life *l, struct json_object *o)
 {
@@ -361,42 +205,6 @@ static uint64_t fill_open(struct report_life *l, struct json_object *o)
 	return sum;
 }
 
-/* Two neighbours become one, all along. */
-static void halve(struct report_life *l)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < l->nr_points; i += 2) {
-		struct report_point *p = &l->point[n++];
-
-		*p = l->point[i];
-		if (i + 1 == l->nr_points)
-			break;
-		p->to_ns = l->point[i + 1].to_ns;
-		p->cpu_ns += l->point[i + 1].cpu_ns;
-		p->waiting_ns += l->point[i + 1].waiting_ns;
-		p->unsplit_ns += l->point[i + 1].unsplit_ns;
-	}
-	l->nr_points = n;
-}
-
-static int add_point(struct report_life *l, const struct report_point *p)
-{
-	if (l->nr_points == REPORT_MAX_POINTS)
-		halve(l);
-	if (l->nr_points == l->cap_points) {
-		size_t cap = l->cap_points ? l->cap_points * 4 : 2;
-		struct report_point *bigger = realloc(l->point, cap * sizeof(*bigger));
-
-		if (!bigger)
-			return -ENOMEM;
-		l->point = bigger;
-		l->cap_points = cap;
-	}
-	l->point[l->nr_points++] = *p;
-	return 0;
-}
-
 /*
  * What grew since the record before. A sum may fall back: the time of a call in flight counts as waiting
  * until it returns, and some of it proves to have been on a CPU. Then nothing is new until it is
@@ -423,15 +231,18 @@ static int fill_times(struct report_life *l, struct json_object *o, uint64_t tim
 		waiting = rts_add(waiting, c->has_split ? c->waiting_ns : 0);
 		unsplit = rts_add(unsplit, c->has_split ? 0 : c->total_ns);
 	}
-	if (l->has_cpu)
-		p.cpu_ns = grown(&l->cpu_ns, rts_add(l->user_ns, l->system_ns));
-	p.waiting_ns = grown(&l->waiting_ns, waiting);
-	p.unsplit_ns = grown(&l->unsplit_ns, unsplit);
+	l->known = 1u << REPORT_WAITING | 1u << REPORT_UNSPLIT;
+	if (l->has_cpu) {
+		l->known |= 1u << REPORT_CPU;
+		p.ns[REPORT_CPU] = grown(&l->ns[REPORT_CPU], rts_add(l->user_ns, l->system_ns));
+	}
+	p.ns[REPORT_WAITING] = grown(&l->ns[REPORT_WAITING], waiting);
+	p.ns[REPORT_UNSPLIT] = grown(&l->ns[REPORT_UNSPLIT], unsplit);
 	/* A clock that ran back makes no interval. */
 	if (time_ns <= l->time_ns)
 		return 0;
 	l->time_ns = time_ns;
-	return l->tree ? 0 : add_point(l, &p);
+	return l->tree ? 0 : report_add_point(l, &p);
 }
 
 static bool same_engine(const struct report_engine *a, const struct report_engine *b)
@@ -456,6 +267,16 @@ static void fill_engine(struct report_input *in, struct json_object *o)
 			return;
 	if (j && in->nr_engines < REPORT_MAX_ENGINES)
 		in->engine[in->nr_engines++] = e;
+}
+
+static struct report_life *life_of(struct report_input *in, const struct conv_rec *rec)
+{
+	const struct report_life like = {.pid = rec->pid,
+					 .key = rec->start_ns,
+					 .start_ns = rec->start_ns,
+					 .tree = rec->tree};
+
+	return report_life_find(in, &like) ?: report_life_new(in, &like);
 }
 
 static int take_record(struct report_input *in, const struct conv_rec *rec)
@@ -489,58 +310,6 @@ static int take_record(struct report_input *in, const struct conv_rec *rec)
 	return ret ? ret : fill_times(l, o, rec->time_ns, open_ns);
 }
 
-/* ---- the whole ---- */
-
-static int by_start(const void *a, const void *b)
-{
-	const struct report_life *p = *(struct report_life *const *)a,
-				 *q = *(struct report_life *const *)b;
-
-	if (p->tree != q->tree)
-		return p->tree ? -1 : 1;
-	if (p->start_ns != q->start_ns)
-		return p->start_ns < q->start_ns ? -1 : 1;
-	return (p->pid > q->pid) - (p->pid < q->pid);
-}
-
-/* Trees are the sums of their processes. */
-static void sum_up(struct report_input *in)
-{
-	struct report_life *w = &in->whole;
-	bool has_cpu = true;
-
-	qsort(in->life, in->nr_lives, sizeof(in->life[0]), by_start);
-	while (in->nr_trees < in->nr_lives && in->life[in->nr_trees]->tree)
-		in->nr_trees++;
-	in->nr_processes = in->nr_lives - in->nr_trees;
-	in->whole_of = in->nr_trees ? in->nr_trees : in->nr_processes + in->others.nr;
-	if (in->nr_trees)
-		w->calls.nr = w->calls.left_out = 0;
-	else
-		w->lost = in->others.lost;
-	w->start_ns = UINT64_MAX;
-	for (size_t i = 0; i < in->nr_lives; i++) {
-		const struct report_life *l = in->life[i];
-
-		/* The page's time axis holds all of them. */
-		if (l->start_ns < w->start_ns)
-			w->start_ns = l->start_ns;
-		if (l->time_ns > w->time_ns)
-			w->time_ns = l->time_ns;
-		if (l->realtime_ns > w->realtime_ns)
-			w->realtime_ns = l->realtime_ns;
-		if (i >= (in->nr_trees ? in->nr_trees : in->nr_lives))
-			continue;
-		add_calls(&w->calls, &l->calls);
-		add_lost(&w->lost, &l->lost);
-		has_cpu &= l->has_cpu;
-		w->user_ns = rts_add(w->user_ns, l->user_ns);
-		w->system_ns = rts_add(w->system_ns, l->system_ns);
-		w->processes += l->tree ? l->processes : 1;
-	}
-	w->has_cpu = has_cpu && !(in->others.nr && !in->nr_trees);
-}
-
 static int take_other(void *ctx, struct json_object *o, uint64_t line)
 {
 	struct report_input *in = ctx;
@@ -572,7 +341,7 @@ int report_read(struct report_input *in, const char *name, FILE *f)
 		in->skipped = conv_skipped(r);
 		in->first_skipped = conv_first_skipped(r);
 		if (in->records)
-			sum_up(in);
+			report_sum_up(in);
 		if (in->recording)
 			ret = report_end_recorded(in);
 		else if (!in->records && !in->readings)
@@ -591,10 +360,10 @@ int report_read(struct report_input *in, const char *name, FILE *f)
 void report_free(struct report_input *in)
 {
 	for (size_t i = 0; i < in->nr_lives; i++) {
-		life_free(in->life[i]);
+		report_life_free(in->life[i]);
 		free(in->life[i]);
 	}
-	life_free(&in->whole);
+	report_life_free(&in->whole);
 	free(in->life);
 	json_object_put(in->recorded);
 	report_metrics_free(in);
