@@ -59,6 +59,31 @@ static unsigned int run_losses(FILE *f, const struct report_input *in)
 	return n;
 }
 
+static unsigned int recorded_losses(FILE *f, const struct report_input *in)
+{
+	unsigned int n = 0;
+
+	if (!in->recorded_whole) {
+		loss(f, in);
+		fputs("the recording has no end: it was cut short, or was still being written.\n",
+		      f);
+		n++;
+	}
+	if (in->no_distributions[0]) {
+		loss(f, in);
+		fputs("no distributions were recorded: ", f);
+		html_text(f, in->no_distributions);
+		fputs(".\n", f);
+		n++;
+	}
+	if (!in->nr_processes) {
+		loss(f, in);
+		fputs("no thread is in two instants of the recording: there is no timeline.\n", f);
+		n++;
+	}
+	return n;
+}
+
 static unsigned int metric_losses(FILE *f, const struct report_input *in)
 {
 	unsigned int n = 0;
@@ -109,6 +134,8 @@ static void losses(FILE *f, const struct report_page *page)
 
 		if (in->records)
 			n += run_losses(f, in);
+		if (in->recording)
+			n += recorded_losses(f, in);
 		n += metric_losses(f, in);
 		if (in->skipped) {
 			loss(f, in);
@@ -154,7 +181,7 @@ static void inputs(FILE *f, const struct report_page *page)
 		fprintf(f, "<tr><th scope=row><a href=\"#in%zu\">", i);
 		html_text(f, in->name);
 		fputs("</a>", f);
-		html_td_num(f, in->records + in->readings);
+		html_td_num(f, in->records + in->readings + in->instants);
 		html_td_num(f, in->nr_processes + in->others.nr);
 		html_td_num(f, in->nr_metrics);
 		put_time(f, in->whole.realtime_ns);
@@ -177,9 +204,9 @@ static void navigation(FILE *f, const struct report_page *page)
 			fputs("</a>", f);
 		}
 		if (in->records)
-			fprintf(f,
-				"<a href=\"#calls%zu\">System calls</a><a href=\"#time%zu\">Timeline</a>",
-				i, i);
+			fprintf(f, "<a href=\"#calls%zu\">System calls</a>", i);
+		if (in->records || in->nr_processes)
+			fprintf(f, "<a href=\"#time%zu\">Timeline</a>", i);
 		if (in->nr_metrics)
 			fprintf(f, "<a href=\"#dist%zu\">Distributions</a>", i);
 	}
@@ -222,10 +249,10 @@ void fmt_report(FILE *f, const struct report_page *page)
 		fprintf(f, "<section id=in%zu><h2>", i);
 		html_text(f, in->name);
 		fputs("</h2>\n", f);
-		if (in->records) {
+		if (in->records)
 			fmt_report_run(f, in, i);
+		if (in->records || in->nr_processes)
 			fmt_report_timeline(f, in, i);
-		}
 		if (in->nr_metrics)
 			fmt_report_metrics(f, in, i);
 		fputs("</section>\n", f);

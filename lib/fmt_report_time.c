@@ -95,8 +95,7 @@ static void layer(FILE *f, const struct axis *a, const struct report_life *l, do
 		fputs("\"/>", f);
 }
 
-static void put_point_title(FILE *f, const struct axis *a, const struct report_life *l,
-			    const struct report_point *p)
+static void put_point_title(FILE *f, const struct axis *a, const struct report_point *p)
 {
 	double x = x_of(a, p->from_ns) * WIDTH, w = x_of(a, p->to_ns) * WIDTH - x;
 	const char *before = ": ";
@@ -108,7 +107,7 @@ static void put_point_title(FILE *f, const struct axis *a, const struct report_l
 	html_ns(f, p->to_ns - a->from_ns);
 	for (unsigned int k = 0; k < REPORT_NR_KINDS; k++) {
 		/* The first two are told in any case, if they were measured. */
-		if (!has_kind(l, k) || (k > REPORT_WAITING && !p->ns[k]))
+		if (!(p->known & 1u << k) || (k > REPORT_WAITING && !p->ns[k]))
 			continue;
 		fprintf(f, "%s%s ", before, kinds[k].name);
 		html_ns(f, p->ns[k]);
@@ -130,7 +129,7 @@ static void picture(FILE *f, const struct axis *a, const struct report_life *l)
 	for (unsigned int which = 0; which < REPORT_NR_KINDS; which++)
 		layer(f, a, l, scale, which);
 	for (size_t i = 0; i < l->nr_points; i++)
-		put_point_title(f, a, l, &l->point[i]);
+		put_point_title(f, a, &l->point[i]);
 	fputs("</svg>", f);
 }
 
@@ -270,22 +269,77 @@ static void phases(FILE *f, const struct report_life *l)
 	html_table_end(f);
 }
 
-static void lane(FILE *f, const struct axis *a, const struct report_life *l)
+static void recorded_facts(FILE *f, const struct report_life *l)
 {
-	fprintf(f, "<details class=lane data-pid=%" PRId64 " data-start=\"%" PRIu64 "\"><summary>",
-		l->pid, l->start_ns);
-	fputs("<span class=who>", f);
+	fputs("<dl class=figures>", f);
+	if (l->tid)
+		put_fact(f, "Thread", "tid", l->tid);
+	else
+		put_fact(f, "Threads, ended ones too", "threads", (int64_t)l->threads);
+	put_fact(f, "Intervals", "intervals", (int64_t)l->records);
+	for (unsigned int i = 0; i < REPORT_NR_COUNTS; i++)
+		if (l->counts_known & 1u << i)
+			put_fact(f, report_count_name[i], report_count_key[i],
+				 (int64_t)l->count[i]);
+	fputs("</dl>\n", f);
+}
+
+static void lane(FILE *f, const struct axis *a, const struct report_input *in,
+		 const struct report_life *l);
+
+/* Of a recording: the threads of a process, and what those did that are not drawn. */
+static void thread_lanes(FILE *f, const struct axis *a, const struct report_input *in,
+			 const struct report_life *process)
+{
+	struct report_life left = {.known = process->known};
+	uint64_t drawn = 0;
+
+	memcpy(left.ns, process->ns, sizeof(left.ns));
+	for (size_t i = in->nr_trees + in->nr_processes; i < in->nr_lives; i++) {
+		const struct report_life *l = in->life[i];
+
+		if (l->serial != process->serial || !l->drawn)
+			continue;
+		lane(f, a, in, l);
+		drawn++;
+		for (unsigned int k = 0; k < REPORT_NR_KINDS; k++)
+			left.ns[k] -= l->ns[k];
+	}
+	if (drawn == process->threads)
+		return;
+	fprintf(f,
+		"<p class=note data-k=more_threads data-v=%" PRIu64 ">%" PRIu64
+		" threads %sthat did less are not drawn. Together: ",
+		process->threads - drawn, process->threads - drawn, drawn ? "more " : "");
+	put_sums(f, &left);
+	fputc('\n', f);
+}
+
+static void lane(FILE *f, const struct axis *a, const struct report_input *in,
+		 const struct report_life *l)
+{
+	fprintf(f, "<details class=lane data-pid=%" PRId64 " data-start=\"%" PRIu64 "\"", l->pid,
+		l->start_ns);
+	if (l->tid)
+		fprintf(f, " data-tid=%" PRId64, l->tid);
+	fputs("><summary><span class=who>", f);
 	html_text(f, l->comm);
-	fprintf(f, " <small>%" PRId64 "</small></span><span class=sums>", l->pid);
+	fprintf(f, " <small>%" PRId64 "</small></span><span class=sums>", l->tid ? l->tid : l->pid);
 	sums(f, l);
 	fputs("</span><span class=strip>", f);
 	picture(f, a, l);
 	fputs("</span></summary>\n", f);
-	facts(f, l);
-	phases(f, l);
-	open_calls(f, l);
-	if (l->calls.nr)
-		fmt_report_calls(f, &l->calls, "System calls of this process");
+	if (in->recording) {
+		recorded_facts(f, l);
+		if (!l->tid)
+			thread_lanes(f, a, in, l);
+	} else {
+		facts(f, l);
+		phases(f, l);
+		open_calls(f, l);
+		if (l->calls.nr)
+			fmt_report_calls(f, &l->calls, "System calls of this process");
+	}
 	fputs("</details>\n", f);
 }
 
@@ -316,18 +370,37 @@ static void put_others(FILE *f, const struct report_others *o, unsigned int know
 	fputc('\n', f);
 }
 
-static void legend(FILE *f, unsigned int known)
+static void legend(FILE *f, unsigned int known, bool recording)
 {
 	fputs("<p class=legend>", f);
 	for (unsigned int k = 0; k < REPORT_NR_KINDS; k++)
 		if (known & 1u << k)
 			fprintf(f, "<span><i class=%s></i>%s</span> ", kinds[k].class,
 				kinds[k].what);
-	fputs("<span><i class=life></i>neither: "
-	      "runnable, faulting, or stopped by the watcher</span> <span>The buckets of a thread: "
-	      "<i class=oncpu></i>on CPU <i class=runq></i>run queue <i class=sleep></i>sleep "
-	      "<i class=dsleep></i>uninterruptible <i class=iowait></i>I/O</span>\n",
-	      f);
+	if (recording)
+		fputs("<span><i class=life></i>not known</span>\n", f);
+	else
+		fputs("<span><i class=life></i>neither: runnable, faulting, or stopped by the "
+		      "watcher</span> <span>The buckets of a thread: <i class=oncpu></i>on CPU "
+		      "<i class=runq></i>run queue <i class=sleep></i>sleep <i class=dsleep></i>"
+		      "uninterruptible <i class=iowait></i>I/O</span>\n",
+		      f);
+}
+
+static void notes(FILE *f, bool recording)
+{
+	if (recording)
+		fputs("<p class=note>A lane opens to the threads of the process. An interval is the "
+		      "time between two instants of the recording; what a thread did after the last "
+		      "one that has it is not known. Sleep is drawn in the room that the other "
+		      "buckets leave.\n",
+		      f);
+	else
+		fputs("<p class=note>A lane opens to the process: a record tells of a process, and "
+		      "of its threads only which call each is in, and the times of the thread that "
+		      "ended a start-up step. Lines are as fine as <code>--interval</code>; without, "
+		      "a lane is one average.\n",
+		      f);
 }
 
 void fmt_report_timeline(FILE *f, const struct report_input *in, size_t nr)
@@ -337,14 +410,17 @@ void fmt_report_timeline(FILE *f, const struct report_input *in, size_t nr)
 	unsigned int known = 0;
 
 	fprintf(f, "<section id=time%zu><h3>Timeline</h3>\n", nr);
-	legend(f, 1u << REPORT_CPU | 1u << REPORT_WAITING | 1u << REPORT_UNSPLIT);
+	for (size_t i = 0; i < in->nr_lives; i++)
+		known |= in->life[i]->known;
+	if (!in->recording)
+		known |= 1u << REPORT_CPU | 1u << REPORT_WAITING | 1u << REPORT_UNSPLIT;
+	legend(f, known, in->recording);
 	put_axis(f, &a);
 	for (size_t i = in->nr_trees; i < in->nr_trees + in->nr_processes; i++) {
 		const struct report_life *l = in->life[i];
 
-		known |= l->known;
 		if (l->drawn) {
-			lane(f, &a, l);
+			lane(f, &a, in, l);
 			continue;
 		}
 		left.nr++;
@@ -353,10 +429,7 @@ void fmt_report_timeline(FILE *f, const struct report_input *in, size_t nr)
 	}
 	if (left.nr)
 		put_others(f, &left, known);
-	fputs("<p class=note>A lane opens to the process: a record tells of a process, and of its "
-	      "threads only which call each is in, and the times of the thread that ended a start-up "
-	      "step. Lines are as fine as <code>--interval</code>; without, a lane is one average.\n",
-	      f);
+	notes(f, in->recording);
 	fmt_report_engines(f, in);
 	fputs("</section>\n", f);
 }

@@ -153,6 +153,16 @@ const struct replay_head *replay_head(void)
 	return &r.head;
 }
 
+void replay_lend(struct json_object *head, struct json_object *now)
+{
+	if (r.head_obj != head) {
+		json_object_put(r.head_obj);
+		r.head_obj = json_object_get(head);
+	}
+	json_object_put(r.now);
+	r.now = json_object_get(now);
+}
+
 struct json_object *replay_head_json(void)
 {
 	return r.head_obj;

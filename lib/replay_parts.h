@@ -11,6 +11,12 @@ struct json_object;
 struct json_object *replay_head_json(void);
 struct json_object *replay_now_json(void);
 
+/*
+ * Without replay_open(): what others have read is the first line and that of the instant, until
+ * replay_close(), or until others are lent.
+ */
+void replay_lend(struct json_object *head, struct json_object *now);
+
 /* Sets the line, with the file's name and the number of the instant's line before it, and returns err. */
 __attribute__((format(printf, 3, 4))) int replay_fail(struct dist_why *why, int err,
 						      const char *fmt, ...);

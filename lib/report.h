@@ -2,9 +2,9 @@
 /*
  * What a report shows of an input, as plain data: records of runs (schema statpage-runtime/1) and
  * distributions (`statpage show --json`), in any mix, or a recording. report_read.c, report_dist.c and
- * report_recorded.c fill it,
- * report_compare.c puts two side by side, fmt_report*.c write the page. Memory is bounded by the
- * REPORT_MAX_* below, whatever the size of the input; what they leave out is counted.
+ * report_recorded.c fill it, report_life.c holds lives, report_compare.c puts two side by side,
+ * fmt_report*.c write the page. Memory is bounded by the REPORT_MAX_* below and by the longest line,
+ * whatever the size of the input; what they leave out is counted.
  *
  * A number that an input does not have has a has_* that is false. Nothing here is thread-safe.
  */
@@ -26,6 +26,7 @@
 #define REPORT_MAX_SLOTS   (1u << 20) /* of all metrics together */
 
 struct json_object;
+struct top;
 
 /* ---- runs ---- */
 
@@ -66,6 +67,7 @@ enum {
 /* What happened between two records of a life. */
 struct report_point {
 	uint64_t from_ns, to_ns;
+	unsigned int known; /* bits: ns[i] was measured */
 	uint64_t ns[REPORT_NR_KINDS];
 };
 
@@ -104,6 +106,8 @@ struct report_lost {
 };
 
 #define REPORT_NR_COUNTS 5
+extern const char *const report_count_key[REPORT_NR_COUNTS];
+extern const char *const report_count_name[REPORT_NR_COUNTS]; /* for people */
 
 /* One life of a process or, of a recording, of a thread; or a whole run of `statpage run` (tree). */
 struct report_life {
@@ -200,11 +204,13 @@ struct report_input {
 	struct report_metric **metric;
 	size_t nr_metrics, cap_metrics, nr_slots;
 	uint64_t metrics_left_out;
-	/* Of a recording: its last instant so far, and whether its end was there. */
+	/* Of a recording: its last instant so far, how many, and whether its end was there. */
 	bool recording, recorded_whole;
-	struct json_object *recorded;
-	uint64_t recorded_line;
-	char why[300]; /* the error, one line without the input's name */
+	struct json_object *recorded_head, *recorded;
+	uint64_t recorded_line, instants;
+	struct top *top;
+	char no_distributions[200]; /* why; "" */
+	char why[300];		    /* the error, one line without the input's name */
 };
 
 /*
@@ -225,6 +231,7 @@ bool report_is_metric(struct json_object *o);
  */
 int report_take_recorded(struct report_input *in, struct json_object *o, uint64_t line);
 int report_end_recorded(struct report_input *in);
+void report_recorded_free(struct report_input *in);
 
 /* Sets why and returns -EPROTO. line 0: of no line. */
 __attribute__((format(printf, 3, 4))) int report_fail(struct report_input *in, uint64_t line,

@@ -196,6 +196,7 @@ static void halve(struct report_life *l)
 		if (i + 1 == l->nr_points)
 			break;
 		p->to_ns = l->point[i + 1].to_ns;
+		p->known |= l->point[i + 1].known;
 		for (unsigned int k = 0; k < REPORT_NR_KINDS; k++)
 			p->ns[k] += l->point[i + 1].ns[k];
 	}

@@ -236,6 +236,7 @@ static int fill_times(struct report_life *l, struct json_object *o, uint64_t tim
 		l->known |= 1u << REPORT_CPU;
 		p.ns[REPORT_CPU] = grown(&l->ns[REPORT_CPU], rts_add(l->user_ns, l->system_ns));
 	}
+	p.known = l->known;
 	p.ns[REPORT_WAITING] = grown(&l->ns[REPORT_WAITING], waiting);
 	p.ns[REPORT_UNSPLIT] = grown(&l->ns[REPORT_UNSPLIT], unsplit);
 	/* A clock that ran back makes no interval. */
@@ -334,13 +335,16 @@ int report_read(struct report_input *in, const char *name, FILE *f)
 	if (r)
 		conv_read_others(r, take_other, in);
 	while (!ret && conv_read(r, &rec))
-		ret = take_record(in, &rec);
+		ret = in->recording ? report_fail(in, conv_line(r),
+						  "a record of a run in a recording: expected "
+						  "each in an input of its own") :
+				      take_record(in, &rec);
 	if (!ret)
 		ret = -conv_read_error(r);
 	if (!ret) {
 		in->skipped = conv_skipped(r);
 		in->first_skipped = conv_first_skipped(r);
-		if (in->records)
+		if (in->nr_lives)
 			report_sum_up(in);
 		if (in->recording)
 			ret = report_end_recorded(in);
@@ -365,6 +369,6 @@ void report_free(struct report_input *in)
 	}
 	report_life_free(&in->whole);
 	free(in->life);
-	json_object_put(in->recorded);
+	report_recorded_free(in);
 	report_metrics_free(in);
 }

@@ -111,8 +111,8 @@ static int diff_threads(struct top *t, uint64_t before_ns)
 		while (at < old->nr && by_id(&old->v[at], s) < 0)
 			at++;
 		row->s = s;
-		thread_diff(&row->d, at < old->nr && !by_id(&old->v[at], s) ? &old->v[at] : NULL, s,
-			    before_ns);
+		row->older = at < old->nr && !by_id(&old->v[at], s) ? &old->v[at] : NULL;
+		thread_diff(&row->d, row->older, s, before_ns);
 	}
 	r->nr_threads = new->nr;
 	return 0;

@@ -15,6 +15,7 @@
 
 struct top_thread {
 	const struct thread_sample *s;
+	const struct thread_sample *older; /* in the report before; NULL: it was not there */
 	struct thread_delta d; /* of the interval; of the first report since the thread began */
 };
 

@@ -225,6 +225,144 @@ def check_run(root, i, records):
         check_lane(lane, lives[key], start)
 
 
+# Of a recording: keys of a thread's buckets with their names, those first that are not sleep; and its counts.
+KINDS = {"oncpu_ns": ("cpu_ns", "CPU"), "runq_ns": ("runq_ns", "run queue"), "iowait_ns": ("iowait_ns", "I/O"),
+         "dsleep_ns": ("dsleep_ns", "uninterruptible"), "sleep_ns": ("sleep_ns", "sleep"), "off_ns": ("off_ns", "asleep")}
+COUNTS = ("nr_preempt", "nr_block", "nr_migrate", "min_flt", "maj_flt")
+MAX_LANES, MAX_POINTS, SLACK_NS = 64, 128, 20_000_000
+
+
+class Life:
+    def __init__(self, pid, tid, start):
+        self.pid, self.tid, self.start, self.end = pid, tid, start, start
+        self.titles, self.sums, self.comm, self.intervals, self.threads = [], {}, "", 0, set()
+
+    def busy(self):
+        return sum(self.sums.get(k, 0) for k in list(KINDS)[:4])
+
+    def add(self, start, end, values, comm):
+        self.intervals, self.comm = self.intervals + 1, comm
+        if end > start:
+            self.end = end
+            if len(self.titles) == MAX_POINTS:  # two become one
+                self.titles = [(a[0], b[1], {k: a[2].get(k, 0) + b[2].get(k, 0) for k in {**a[2], **b[2]}})
+                               for a, b in zip(self.titles[::2], self.titles[1::2])]
+            self.titles.append((start, end, values))
+            for k, v in values.items():
+                self.sums[k] = self.sums.get(k, 0) + v
+
+
+def difference(old, now, before):
+    """Begin, and what a thread did since, as docs/json.md has it: epochs must be the same."""
+    if old and (old["epoch"], old["engine"]) != (now["epoch"], now["engine"]):
+        return now["time_ns"], {}
+    since = now.get("since_ns", 0)
+    if not old and (not since or since + SLACK_NS < before):
+        return now["time_ns"], {}
+    start = old["time_ns"] if old else max(since, before)
+    was = old["total"] if old else dict.fromkeys(now["total"], 0)
+    values = {k: v - was[k] for k, v in now["total"].items() if k in was and v >= was[k]}
+    buckets = [values[k] for k in list(KINDS)[:5] if k in values]
+    if len(buckets) < 5:
+        values["off_ns"] = max(0, now["time_ns"] - start - sum(buckets))
+    return start, values
+
+
+def lives_of(instants):
+    threads, processes, lives = {}, {}, ([], [])
+
+    def begin(where, key, kind, life):
+        where[key] = life
+        lives[kind].append(life)
+
+    for before, instant in zip(instants, instants[1:]):
+        old = {(t["pid"], t["tid"]): t for t in before["threads"]}
+        pids, sums = {t["pid"] for t in before["threads"]}, {}
+        for t in sorted(instant["threads"], key=lambda t: (t["pid"], t["tid"])):
+            key = t["pid"], t["tid"]
+            o = old.get(key)
+            start, values = difference(o, t, before["time_ns"])
+            if key not in threads or not o or (o["epoch"], o["engine"]) != (t["epoch"], t["engine"]):
+                begin(threads, key, 1, Life(*key, start))
+            threads[key].add(start, t["time_ns"], values, t["comm"])
+            s = sums.setdefault(t["pid"], [start, 0, {}, t["comm"], []])
+            s[0], s[1] = min(s[0], start), max(s[1], t["time_ns"])
+            for k, v in values.items():
+                s[2][k] = s[2].get(k, 0) + v
+            if t["pid"] == t["tid"]:
+                s[3] = t["comm"]
+            s[4].append(threads[key])
+        for pid, s in sums.items():
+            if pid not in processes or pid not in pids:
+                begin(processes, pid, 0, Life(pid, 0, s[0]))
+            processes[pid].threads.update(s.pop())
+            processes[pid].add(*s)
+    return lives
+
+
+def with_lanes(lives):
+    """Those that did most have lanes, and these stand in the order in which they began."""
+    order = lambda v: (v.start, v.pid, v.tid)  # noqa: E731
+    return sorted(sorted(lives, key=lambda v: (-v.busy(), order(v)))[:MAX_LANES], key=order)
+
+
+def check_recorded_lane(lane, life, axis):
+    w, summary = f"lane {life.pid} {life.tid}", lane.one("summary")
+    same([t.words() for t in summary.all("title")],
+         [f"{ns(a - axis)} to {ns(b - axis)}: " + ", ".join(
+             f"{name} {ns(v[k])}" for k, (_, name) in KINDS.items() if k in v and (v[k] or k == "oncpu_ns"))
+          for a, b, v in life.titles], f"{w}: intervals")
+    same(summary.one(class_="who").words(), f"{life.comm} {life.tid or life.pid}", w)
+    for k, (key, _) in KINDS.items():
+        if k in life.sums:
+            cell(summary.one("b", data_k=key), life.sums[k], ns, f"{w} {key}")
+        else:
+            same(summary.one("b", data_k=key), None, f"{w} {key}, which was not measured")
+    cell(summary.one("b", data_k="wall_ns"), life.end - life.start, ns, f"{w} wall")
+    cell(lane.one("dd", data_k="intervals"), life.intervals, str, f"{w} intervals")
+    for k in COUNTS:
+        if k in life.sums:
+            cell(lane.one("dd", data_k=k), life.sums[k], str, f"{w} {k}")
+    if life.tid:
+        cell(lane.one("dd", data_k="tid"), life.tid, str, f"{w} tid")
+    else:
+        cell(lane.one("dd", data_k="threads"), len(life.threads), str, f"{w} threads")
+
+
+def check_recorded(root, i, lines):
+    """The timeline of a recording of few enough processes and threads that no life made room."""
+    processes, threads = lives_of([v for v in lines if "time_ns" in v])
+    section = root.one("section", id=f"time{i}")
+    if not processes:
+        same(section, None, "timeline of no threads")
+        return
+    axis = min(v.start for v in processes)
+    lanes = [k for k in section.kids if k.tag == "details"]
+    drawn, drawn_threads = with_lanes(processes), with_lanes(threads)
+    same([(int(d.a["data-start"]), int(d.a["data-pid"])) for d in lanes], [(v.start, v.pid) for v in drawn], "lanes")
+    note = section.one("p", data_k="others")
+    same(int(note.a["data-v"]) if note else 0, len(processes) - len(drawn), "processes without a lane")
+    for k, (key, _) in KINDS.items():
+        if note and note.one("b", data_k=key):
+            cell(note.one("b", data_k=key), sum(v.sums.get(k, 0) for v in processes if v not in drawn), ns, f"others {key}")
+    for lane, life in zip(lanes, drawn):
+        check_recorded_lane(lane, life, axis)
+        inner = [k for k in lane.kids if k.tag == "details"]
+        mine = [v for v in drawn_threads if v in life.threads]
+        same([int(d.a["data-tid"]) for d in inner], [v.tid for v in mine], f"threads of {life.pid}")
+        for d, v in zip(inner, mine):
+            check_recorded_lane(d, v, axis)
+        note = next((k for k in lane.kids if k.a.get("data-k") == "more_threads"), None)
+        same(int(note.a["data-v"]) if note else 0, len(life.threads) - len(mine), f"{life.pid}: threads without a lane")
+        for k, (key, _) in KINDS.items():
+            if note and k in life.sums:
+                cell(note.one("b", data_k=key), life.sums[k] - sum(v.sums.get(k, 0) for v in mine), ns,
+                     f"{life.pid}: other threads, {key}")
+    text = section.words()
+    for e in lines[0]["thread_engines"]:
+        same(f"Engine {e['name']}." in text and " ".join(e["cannot_see"].split()) in text, True, f"engine {e['name']}")
+
+
 QS = (("min", "min"), ("p50", "p50"), ("p90", "p90"), ("p99", "p99"), ("p999", "p99.9"), ("max", "max"))
 
 
@@ -344,6 +482,8 @@ def main():
         records = [r for r in lines if "schema" in r]
         if records:
             check_run(page.root, i, records)
+        if lines and lines[0].get("format") == "statpage-record":
+            check_recorded(page.root, i, lines)
         metrics = {}
         for m in lines:
             if "slots" in m:

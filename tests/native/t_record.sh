@@ -426,11 +426,125 @@ sed '1s/"version":1/"version":2/' "$tmp/f" >"$tmp/bad"
 said 1 "$tmp/bad: version 2, this statpage reads 1" report -o "$tmp/page" "$tmp/bad"
 head -n 1 "$tmp/f" >"$tmp/bad"
 said 1 "$tmp/bad: there is no whole instant in it" report -o "$tmp/page" "$tmp/bad"
-jq -c 'if .distributions then del(.distributions) + {no_distributions: "no module"} else . end' "$tmp/f" >"$tmp/bad"
-said 1 "$tmp/bad: no distributions were recorded: no module" report -o "$tmp/page" "$tmp/bad"
+jq -c 'if .distributions then del(.distributions) + {no_distributions: "no module"} else . end' "$tmp/f" >"$tmp/part"
+grep -v '^{"time_ns"' "$tmp/part" >"$tmp/bad"
+sed -i "1r /dev/stdin" "$tmp/bad" <<<"$(sed -n 2p "$tmp/part")"
+said 1 "$tmp/bad: no distributions were recorded (no module), and no thread in two instants" report -o "$tmp/page" "$tmp/bad"
+jq -c 'if .threads then .threads = [] else . end' "$tmp/part" >"$tmp/bad"
+said 1 "$tmp/bad: no distributions were recorded (no module), and no thread in two instants" report -o "$tmp/page" "$tmp/bad"
+cat "$tmp/f" "$tmp/f" >"$tmp/bad"
+said 1 "$tmp/bad: line $(($(wc -l <"$tmp/f") + 1)): another recording begins: expected one in an input" report -o "$tmp/page" "$tmp/bad"
+sed 2p "$tmp/f" >"$tmp/bad"
+said 1 "$tmp/bad: line 3: time_ns is $(instant 1 | jq .time_ns), expected more than the instant before has" report -o "$tmp/page" "$tmp/bad"
+sed '1s/"thread_engines":\[[^]]*\]/"thread_engines":[]/' "$tmp/f" >"$tmp/bad"
+said 1 "$tmp/bad: line 1: no engines of threads in its first line" report -o "$tmp/page" "$tmp/bad"
+"$statpage" run -f jsonl -o "$tmp/run" -- true
+cat "$tmp/f" "$tmp/run" >"$tmp/bad"
+said 1 "$tmp/bad: line $(($(wc -l <"$tmp/f") + 1)): a record of a run in a recording: expected each in an input of its own" report -o "$tmp/page" "$tmp/bad"
+cat "$tmp/run" "$tmp/f" >"$tmp/bad"
+said 1 "$tmp/bad: line $(($(wc -l <"$tmp/run") + 1)): a recording behind records of runs: expected each in an input of its own" report -o "$tmp/page" "$tmp/bad"
 jq -c 'if .distributions then .distributions[1].per_cpu[0].slots[0] = [9999, 1, 1] else . end' "$tmp/f" >"$tmp/bad"
 said 1 "$tmp/bad: line 3: vfs_read: not a distribution of this format" report -o "$tmp/page" "$tmp/bad"
 check test ! -e "$tmp/page" "a page is left"
+
+begin "report: a recording's timeline is what threads did between its instants, by process and thread"
+sleep 100 &
+ends=$!
+workload
+watched=$pid
+"$statpage" record -o "$tmp/f" --from "$tmp/k" --interval 50ms -p $watched -p $$ -p $ends --for 700ms &
+recorder=$!
+eventually has_instants 4 || fail "no instants"
+# A thread ends, a process ends, another one begins.
+kill -USR1 $watched
+kill $ends
+wait $recorder || fail "status"
+kill $watched
+wait $watched $ends 2>/dev/null
+pid=''
+check test "$(instant 1 | jq '.threads | length')" -gt "$(instant "$(instants)" | jq '.threads | length')" "no thread has ended"
+"$statpage" report -o "$tmp/page" "$tmp/f" >"$tmp/out" 2>&1
+is "$? $(cat "$tmp/out")" "0 " "status"
+is "$(tests/native/report_check.py "$tmp/page" "$tmp/f")" "" "numbers"
+is "$(grep -o "data-pid=$watched .*data-tid=[0-9]*" "$tmp/page" | wc -l)" 4 "threads of the process"
+# The same in jq, of the thread that runs: from its first look to its last.
+is "$(grep -o '<span class=who>spinner.*data-k=cpu_ns data-v="[0-9]*"' "$tmp/page" | sed 's/.*data-v="\([0-9]*\)"/\1/')" \
+	"$(jq -s '[.[].threads[]? | select(.comm == "spinner").total.oncpu_ns] | .[-1] - .[0]' "$tmp/f")" "CPU time of the spinner"
+check grep -q '<a href="#time0">Timeline</a><a href="#dist0">' "$tmp/page" "no way to the timeline"
+for edit in 's/"oncpu_ns":/&1/g' 's/"min_flt":/&1/g' 's/"tid":/&1/g' 's/"epoch":/&1/g' 's/"comm":"sp/&x/g'; do
+	sed "3,\$$edit" "$tmp/f" >"$tmp/bad"
+	check test -n "$(tests/native/report_check.py "$tmp/page" "$tmp/bad")" "the check does not see $edit"
+done
+jq -c 'if .distributions then del(.distributions) + {no_distributions: "no module"} else . end' "$tmp/f" >"$tmp/part"
+"$statpage" report -o "$tmp/page" "$tmp/part" >"$tmp/out" 2>&1
+is "$? $(cat "$tmp/out")" "0 " "status without distributions"
+is "$(tests/native/report_check.py "$tmp/page" "$tmp/part")" "" "numbers without distributions"
+check grep -q '</b>: no distributions were recorded: no module\.$' "$tmp/page" "it is not said"
+check grep -q '<a href="#time0">Timeline</a></nav>' "$tmp/page" "a way to distributions that are not there"
+
+# A recording whose times are known: made INSTANTS EXPRESSION, a jq expression that makes the threads of $i from
+# t(PID; TID; engine; epoch; since_ns; total).
+made()
+{
+	jq -c -n --argjson n "$1" '{format: "statpage-record", version: 1, interval_ns: 1000000000, cpus: 4, thread_engines:
+		[{name: "pages", cannot_see: "nothing"}, {name: "proc", cannot_see: "sleep, and \(4) other things"}]},
+		(range(1; $n + 1) as $i | def t($pid; $tid; $engine; $epoch; $since; $total): {pid: $pid, tid: $tid, comm: "t\($tid)",
+			engine: $engine, epoch: $epoch, time_ns: ($i * 1000000000 + $tid), total: $total} +
+			if $since then {since_ns: $since} else {} end;
+		{time_ns: ($i * 1000000000), realtime_ns: (1.7e18 + $i * 1e9), no_distributions: "x", threads: ['"$2"']}),
+		{end: "signal", instants: $n}' >"$tmp/made"
+	"$statpage" report -o "$tmp/page" "$tmp/made" >"$tmp/out" 2>&1
+	is "$? $(cat "$tmp/out")" "0 " "status of $3"
+	is "$(tests/native/report_check.py "$tmp/page" "$tmp/made")" "" "numbers of $3"
+}
+lanes() { sed -n 's/^<details class=lane data-pid=\([0-9]*\) data-start="[0-9]*"\( data-tid=\([0-9]*\)\)\?>.*/\1:\3/p' "$tmp/page" | xargs; }
+
+begin "report: all five buckets; what begins anew, comes later, goes back or ends"
+# The 5th: a bucket that falls; the 6th in the 3rd instant, the 7th likewise, but without a beginning that is known.
+five='{oncpu_ns: ($i * 100000000), runq_ns: ($i * 200000000), sleep_ns: ($i * 300000000), dsleep_ns: ($i * 150000000),
+	iowait_ns: ($i * 250000000), nr_preempt: $i, nr_block: (2 * $i), nr_migrate: (3 * $i), min_flt: (4 * $i), maj_flt: (5 * $i)}'
+made 8 "t(1; 1; \"pages\"; 7; 5; $five), t(1; 2; \"pages\"; if \$i < 4 then 7 else 8 end; 5; $five),
+	(if \$i < 5 then t(1; 3; \"proc\"; 9; 5; {oncpu_ns: (\$i * 400000000)}) else t(1; 3; \"pages\"; 9; 5; $five) end),
+	(select(\$i < 6) | t(4; 4; \"proc\"; 1; 5; {oncpu_ns: (\$i * 30000000), runq_ns: 10})),
+	t(4; 5; \"proc\"; 1; 5; {oncpu_ns: (\$i * 70000000), runq_ns: ((10 - \$i) * 1000)}),
+	(select(\$i > 2) | t(4; 6; \"proc\"; 1; 2500000000; {oncpu_ns: ((\$i - 2) * 80000000)})),
+	(select(\$i > 2) | t(4; 7; \"proc\"; 1; 0; {oncpu_ns: ((\$i - 2) * 80000000)})),
+	(select(\$i < 4 or \$i > 6) | t(8; 8; \"proc\"; \$i / 5 | floor; 5; {oncpu_ns: (\$i * 1000)}))" "changes"
+is "$(lanes)" "1: 1:1 1:2 1:3 1:2 1:3 4: 4:4 4:5 4:6 4:7 8: 8:8 8: 8:8" "lanes"
+is "$(grep -A 1 'data-tid=1>' "$tmp/page" | grep -o '<dd data-k=[a-z_]* data-v=[0-9]*' | cut -d = -f 2- | tr -d '"' | xargs)" \
+	"tid data-v=1 intervals data-v=7 nr_preempt data-v=7 nr_block data-v=14 nr_migrate data-v=21 min_flt data-v=28 maj_flt data-v=35" counts
+is "$(grep -o '<path class=[a-z]* d="M0.00 [0-9.]*h[0-9.]*v-[0-9.]*' <<<"$(grep 'data-tid=1>' "$tmp/page")" | sed 's/ d="M0.00 / /; s/h[0-9.]*v/ /' | xargs)" \
+	"<path class=cpu 100.00 -10.00 <path class=runq 90.00 -20.00 <path class=iowait 70.00 -25.00 <path class=dsleep 45.00 -15.00 <path class=sleep 30.00 -30.00" \
+	"bars on each other"
+
+begin "report: more instants than a lane has intervals, threads by the thousand: the page is bounded"
+made 300 '(1, 2) | t(1; .; "proc"; 1; 5; {oncpu_ns: ($i * 1000 * .), iowait_ns: ($i * $i)})' "300 instants"
+# Of 299 intervals the first 256 are, time and again, put together by two.
+is "$(grep -o 'class=hit' "$tmp/page" | wc -l)" $((3 * (64 + 299 - 256)))  "intervals of three lanes"
+made 3 'range(1; 3001) | t(. % 100 + 1; . % 100 + 1 + 100 * (. / 100 | floor); "proc"; 1; 5; {oncpu_ns: ($i * . * 100)})' "3000 threads"
+is "$(lanes | wc -w) $(lanes | tr ' ' '\n' | grep -c ':$')" "128 64" "lanes"
+check test "$(wc -c <"$tmp/page")" -lt 1000000 "a big page"
+# More than are remembered, of more processes than have lanes: threads make room, their time stays.
+jq -c 'if .threads then .threads |= [.[] | .tid += (0, 1, 2, 3) * 100000] else . end' "$tmp/made" >"$tmp/part"
+"$statpage" report -o "$tmp/page" "$tmp/part" || fail "status of 12000 threads"
+is "$(lanes | tr ' ' '\n' | grep -c ':$')" 64 "processes of 12000 threads"
+is "$(grep -o '<dd data-k=threads data-v=[0-9]*' "$tmp/page" | cut -d = -f 3 | uniq -c | xargs)" "64 120" "threads of each"
+check test "$(lanes | wc -w)" -le 128 "too many lanes"
+is "$(grep -o 'data-k=others data-v=[0-9]*' "$tmp/page")" "data-k=others data-v=36" "processes without a lane"
+is "$(grep -E '^<details [^>]*[0-9]"><summary|data-k=others' "$tmp/page" | grep -o 'data-k=cpu_ns data-v="[0-9]*' | cut -d '"' -f 2 | paste -sd + | bc)" \
+	"$(jq -s '[.[] | select(.threads)] | ([.[-1].threads[].total.oncpu_ns] | add) - ([.[0].threads[].total.oncpu_ns] | add)' "$tmp/part")" "CPU time of all"
+# Of a process the threads that are drawn, and those that are not.
+python3 - "$tmp/page" >"$tmp/out" <<'PY'
+import re, sys
+page = open(sys.argv[1], encoding="utf-8").read()
+for lane in re.split(r'<details class=lane data-pid=\d+ data-start="\d+">', page)[1:]:
+    lane = lane.split("data-k=others")[0]
+    cpu = [int(v) for v in re.findall(r'data-k=cpu_ns data-v="(\d+)"', lane)]
+    more = re.search(r"data-k=more_threads data-v=(\d+)", lane)
+    drawn = len(re.findall("data-tid", lane))
+    print(cpu[0] == sum(cpu[1:]), drawn + int(more[1]) if more else drawn)
+PY
+is "$(uniq -c "$tmp/out" | xargs)" "64 True 120" "their sums"
 
 begin "export --textfile --replay: what export says of the copy, with the machine's CPUs"
 mkdir "$tmp/t1" "$tmp/t2"

@@ -132,11 +132,13 @@ print(sorted({hex(ord(c)) for c in t if ord(c) < 32 and c not in "\n\t" or 0x7f 
 	"$tmp/evil.html")" "[]" "characters that show nothing"
 check grep -qF '\u{202e}' "$tmp/evil.html" "the sign that turns text is not shown as what it is"
 
+"$statpage" record -o "$tmp/rec" --interval 50ms --for 300ms
+report -o "$tmp/recorded.html" "$tmp/rec"
 begin "a browser shows all of it: no fault, no request, valid HTML"
 mkdir -p "$shots"
 if browser_ready parse5@7.3.0 >"$tmp/log" 2>&1; then
 	have=yes
-	for page in compared evil; do
+	for page in compared evil recorded; do
 		look tests/native/report.js "$(command -v chromium)" "$shots/$page" \
 			"$tmp/$page.html" >"$tmp/seen.$page" 2>"$tmp/err"
 		is "$(jq -c '[.errors, .requests, .invalid]' "$tmp/seen.$page")" '[[],[],[]]' "$page ($(cat "$tmp/err"))"
@@ -149,10 +151,12 @@ fi
 
 begin "a browser fits it into 360 pixels, in light and in dark, with text that can be read"
 if [ "$have" ]; then
-	is "$(jq -c '[.looks[] | .width, .closed.wider, .opened.wider]' "$tmp/seen.compared")" \
-		"[1280,0,0,1280,0,0,360,0,0,360,0,0]" "wider than the screen"
-	is "$(jq -c '[.looks[] | .closed.dark]' "$tmp/seen.compared")" "[false,true,false,true]" "dark"
-	is "$(jq '[.looks[] | .closed.contrast, .opened.contrast] | min >= 4.5' "$tmp/seen.compared")" true "contrast"
+	for page in compared recorded; do
+		is "$(jq -c '[.looks[] | .width, .closed.wider, .opened.wider]' "$tmp/seen.$page")" \
+			"[1280,0,0,1280,0,0,360,0,0,360,0,0]" "$page: wider than the screen"
+		is "$(jq -c '[.looks[] | .closed.dark]' "$tmp/seen.$page")" "[false,true,false,true]" "$page: dark"
+		is "$(jq '[.looks[] | .closed.contrast, .opened.contrast] | min >= 4.5' "$tmp/seen.$page")" true "$page: contrast"
+	done
 else
 	skip "no browser"
 fi
