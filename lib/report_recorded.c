@@ -95,6 +95,7 @@ static int recorded_life(struct report_input *in, const struct report_life *like
 {
 	struct report_life *l = report_life_find(in, like), fresh;
 
+	*out = NULL;
 	*began = false;
 	if (l && (l->ended || anew)) {
 		l->ended = true;
