@@ -152,6 +152,7 @@ fi
 # A program that forks, and then waits, so that its watcher can be looked at.
 after_forks()
 {
+	rm -f "$tmp/out"
 	# shellcheck disable=SC2016 # the inner shell's
 	$bpf -f jsonl -o "$tmp/lines" -- sh -c \
 		'"$0" forks 12000; echo ready; exec "$0" stubborn 4' "$w" >"$tmp/out" &
@@ -192,6 +193,7 @@ if ! needs_bpf "the watcher killed with SIGKILL leaves no program attached, and 
 elif ! command -v bpftool >/dev/null; then
 	skip "no bpftool to look with"
 else
+	rm -f "$tmp/out"
 	$bpf -o /dev/null -- "$w" stubborn 2 >"$tmp/out" &
 	pid=$!
 	eventually said "$tmp/out" ready
@@ -227,6 +229,7 @@ for n in range(10000, 30000): l.syscall(n)'
 fi
 
 if needs_bpf "attach counts from now on, with threads, lets go on SIGINT, and the program goes on"; then
+	rm -f "$tmp/out"
 	python3 -c 'import threading, time
 def nap():
     for i in range(600): time.sleep(0.01)
@@ -262,6 +265,7 @@ in_groups()
 {
 	mkdir -p "$cg/a/b" "$cg/c"
 	mkfifo "$tmp/go"
+	rm -f "$tmp/out"
 	# shellcheck disable=SC2016 # the inner shell's
 	sh -c 'echo $$ >"$0/cgroup.procs" && exec python3 -c "$1"' "$cg/a/b" 'import threading, time
 def nap():
@@ -269,6 +273,7 @@ def nap():
 t = [threading.Thread(target=nap) for i in range(3)]
 [x.start() for x in t]; print("ready", flush=True); [x.join() for x in t]' >"$tmp/out" &
 	napper=$!
+	rm -f "$tmp/out2"
 	# shellcheck disable=SC2016
 	bash -c 'echo $$ >"$0/cgroup.procs" && echo ready && read -r _ <"$2" && "$1" calls 77 && "$1" forks 3' \
 		"$cg/c" "$w" "$tmp/go" >"$tmp/out2" &

@@ -26,6 +26,7 @@ keys()
 	"$statpage" run --no-split -f json -o "$tmp/a" -- true
 	head -c 70000 /dev/zero | tr '\0' x >"$tmp/long"
 	"$statpage" run -f jsonl -o "$tmp/b" -- true "$(cat "$tmp/long")"
+	rm -f "$tmp/out"
 	"$statpage" run -f json -o "$tmp/c" -- "$w" steadfast 6 >"$tmp/out" &
 	pid=$!
 	eventually grep -q ready "$tmp/out"

@@ -32,6 +32,7 @@ is "$(jq -s '[.[] | select(.scope == "process")] | (map(.lost.recorded) | . == s
 
 for sig in USR1 RTMIN+3; do
 	begin "jsonl: --signal $sig makes a snapshot, and the program does not see it"
+	rm -f "$tmp/out"
 	"$statpage" run -f jsonl --signal $sig -o "$tmp/s" -- "$w" stubborn 2 >"$tmp/out" &
 	pid=$!
 	eventually said "$tmp/out" ready
@@ -45,6 +46,7 @@ for sig in USR1 RTMIN+3; do
 done
 
 begin "summary: a snapshot signal prints the short form"
+rm -f "$tmp/out"
 "$statpage" run --signal USR1 -o "$tmp/s" -- "$w" stubborn 2 >"$tmp/out" &
 pid=$!
 eventually said "$tmp/out" ready
@@ -54,6 +56,7 @@ is "$(grep -c '^reason signal' "$tmp/s")" 1 "short forms"
 is "$(grep -c '^reason exit' "$tmp/s")" 2 "tree and process"
 
 begin "json: one document, however many snapshot signals"
+rm -f "$tmp/out"
 "$statpage" run -f json --signal USR1 -o "$tmp/j" -- "$w" stubborn 2 >"$tmp/out" &
 pid=$!
 eventually said "$tmp/out" ready

@@ -66,6 +66,7 @@ done
 
 for sig in INT TERM HUP; do
 	begin "SIG$sig to the watcher once: the program gets it and ends as it likes"
+	rm -f "$tmp/out"
 	$run -f json -o "$tmp/json" -- "$w" graceful >"$tmp/out" &
 	pid=$!
 	eventually said "$tmp/out" ready
@@ -82,6 +83,7 @@ done
 
 for sig in INT TERM; do
 	begin "SIG$sig to the watcher twice: records now, the program goes on untraced"
+	rm -f "$tmp/out"
 	$run -f json -o "$tmp/json" -- "$w" steadfast 6 >"$tmp/out" &
 	pid=$!
 	eventually said "$tmp/out" ready
@@ -126,6 +128,7 @@ is $? 124 "status of timeout"
 is "$(jq -c '[.reason, .exit.signal, .processes[0].exit.signal]' "$tmp/json")" '["exit",15,15]' "the record"
 
 begin "the watcher killed with SIGKILL leaves the program running and untraced"
+rm -f "$tmp/out"
 "$statpage" run -o /dev/null -- "$w" stubborn 2 >"$tmp/out" &
 pid=$!
 eventually said "$tmp/out" ready
@@ -136,6 +139,7 @@ check eventually untraced "the program is traced by somebody"
 check eventually said "$tmp/out" "done" "the program did not go on"
 
 begin "a program stopped and continued in a 1 s nanosleep"
+rm -f "$tmp/out"
 "$statpage" run -f json -o "$tmp/json" -- "$w" nap 1000 >"$tmp/out" &
 pid=$!
 eventually kid $pid
@@ -159,6 +163,7 @@ is "$(jq -c '[.syscalls[] | select(.name == "restart_syscall") | .count, .errors
 
 begin "the whole job is stopped and continued, as by ^Z and fg"
 set -m
+rm -f "$tmp/out"
 "$statpage" run -o /dev/null -- "$w" nap 3000 >"$tmp/out" &
 pid=$!
 set +m
@@ -193,6 +198,7 @@ is "$(jq -r '[.syscalls[] | select(.name == "rt_sigreturn").count] | add' "$tmp/
 	"signals handled"
 
 begin "a debugger is there already: who, and what follows"
+rm -f "$tmp/out"
 "$w" stubborn 3 >"$tmp/out" &
 child=$!
 eventually said "$tmp/out" ready
@@ -238,6 +244,7 @@ check grep -qx "statpage: pid [0-9]* cannot be traced: Operation not permitted; 
 check test ! -e "$tmp/ran" "the program ran"
 
 begin "attach counts from now on, lets go on SIGINT, and the program goes on"
+rm -f "$tmp/out"
 "$w" stubborn 3 >"$tmp/out" &
 child=$!
 eventually said "$tmp/out" ready
@@ -261,6 +268,7 @@ is $? 0 "status of the program"
 
 begin "attach: the tree's parent is the program's, and a thread, a zombie, a kernel thread are named as such"
 is "$(jq -c '[.pid, .ppid, .processes[0].ppid]' "$tmp/json")" "[$child,$$,$$]" "pid and parents"
+rm -f "$tmp/out"
 "$w" many_threads 3 >"$tmp/out" &
 many=$!
 thread()
@@ -274,6 +282,7 @@ if eventually thread; then
 	is "$(cat "$tmp/err")" "statpage: $tid is a thread of process $many: attach to that" "a thread"
 fi
 wait $many
+rm -f "$tmp/out"
 python3 -c 'import os, time
 pid = os.fork()
 if pid:
