@@ -219,6 +219,10 @@ static int take(const struct line *l, struct dist_why *why)
 		json_object_put(o);
 		return replay_fail(why, -EPROTO, "not an instant of a recording");
 	}
+	if (r.now && json_get_u64(o, "time_ns") < replay_mono_ns()) {
+		json_object_put(o);
+		return replay_fail(why, -EPROTO, "earlier than the instant before it");
+	}
 	json_object_put(r.now);
 	r.now = o;
 	r.instants++;

@@ -282,11 +282,14 @@ static int walk(pid_t pid)
 	return ret;
 }
 
+/* The kernel's iterator stops short where a thread that it stands on ends: then it looks again. */
+#define WALKS 4
+
 int serve_register(pid_t pid, uint64_t start_ticks, uint32_t tid)
 {
 	struct threads_request *r = &t.bpf->bss->request;
 	uint32_t slot = 0;
-	int ret;
+	int ret = 0;
 
 	if (!count(THREADS_FRESH))
 		refill();
@@ -301,7 +304,8 @@ int serve_register(pid_t pid, uint64_t start_ticks, uint32_t tid)
 		.ticks_a_second = (uint64_t)sysconf(_SC_CLK_TCK),
 		.error = ESRCH,
 	};
-	ret = walk(pid);
+	for (int i = 0; i < WALKS && !ret && r->error == ESRCH; i++)
+		ret = walk(pid);
 	if (ret)
 		return ret;
 	if (r->error)

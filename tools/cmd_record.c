@@ -29,8 +29,8 @@
 static const char usage[] =
 	"record -o FILE [OPTION...] [NAME...]\n"
 	"\n"
-	"Record what show, ls, cpu and top would show, at each interval, until ^C, SIGTERM or SIGHUP. These commands,\n"
-	"report and export look at it with --replay FILE, on any machine. docs/json.md has the format.\n"
+	"Record what show, ls, cpu and top would show, at each interval, until ^C, SIGTERM or SIGHUP. These commands\n"
+	"and export look at it with --replay FILE, on any machine; report takes it as it is. docs/json.md has the format.\n"
 	"\n"
 	"  -o, --output FILE  where it goes; - for standard output. A file that is there becomes FILE.old\n"
 	"  --interval T       look each T (500ms, 1.5s, 2m; from 1ms to 24h); default: 1s\n"

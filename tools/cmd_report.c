@@ -117,14 +117,29 @@ static int read_input(struct report_input *in, const char *name)
 	return ret;
 }
 
+/* A page in place of an input would be the last of it. */
+static int check_place(char **names, size_t nr, const char *to)
+{
+	struct stat in, out;
+
+	if (stat(to, &out) || !S_ISREG(out.st_mode))
+		return 0;
+	for (size_t i = 0; i < nr; i++)
+		if (!stat(names[i], &in) && in.st_dev == out.st_dev && in.st_ino == out.st_ino)
+			return cmd_usage("-o %s: that is an input, expected another file", to);
+	return 0;
+}
+
 static int report(char **names, size_t nr, const char *to, bool compare)
 {
 	struct report_input *in = calloc(nr, sizeof(*in));
 	struct output o;
-	int ret = 0;
+	int ret = check_place(names, nr, to);
 
-	if (!in)
-		return cmd_err("%s", strerror(ENOMEM));
+	if (ret || !in) {
+		free(in);
+		return ret ? ret : cmd_err("%s", strerror(ENOMEM));
+	}
 	for (size_t i = 0; i < nr && !ret; i++)
 		ret = read_input(&in[i], names[i]);
 	if (!ret) {

@@ -64,31 +64,33 @@ static int address(const char *path, struct sockaddr_un *sun)
 	return 0;
 }
 
-/* The folder of the socket, made if it is not there. */
-static void make_folder(const char *path)
+/* A socket there is a server's that was killed, or it would have our lock; anything else is somebody's. */
+static int check_place(const char *path)
 {
-	char dir[sizeof(((struct sockaddr_un *)0)->sun_path)], *slash;
+	struct stat st;
 
-	snprintf(dir, sizeof(dir), "%s", path);
-	slash = strrchr(dir, '/');
-	if (!slash || slash == dir)
-		return;
-	*slash = '\0';
-	mkdir(dir, 0755);
+	if (!lstat(path, &st) && !S_ISSOCK(st.st_mode))
+		return cmd_err("%s: is there and no socket", path);
+	return 0;
 }
 
-/* One server at a time: a lock that goes with its process. -1 after a message. */
-static int take_lock(const char *path)
+/*
+ * One server at a time, on whatever socket, as all share the pinned pages: a lock that goes with its process.
+ * -1 after a message.
+ */
+static int take_lock(void)
 {
-	char name[200];
+	static const char name[] = CSF_SERVE_SOCKET ".lock";
+	char dir[] = CSF_SERVE_SOCKET;
 	int fd;
 
-	snprintf(name, sizeof(name), "%s.lock", path);
+	*strrchr(dir, '/') = '\0';
+	mkdir(dir, 0755);
 	fd = open(name, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
 	if (fd < 0) {
 		cmd_err("%s: %s", name, strerror(errno));
 	} else if (flock(fd, LOCK_EX | LOCK_NB)) {
-		cmd_err("%s: a server runs already", path);
+		cmd_err("a server runs already: it has %s", name);
 		close(fd);
 		fd = -1;
 	}
@@ -99,7 +101,7 @@ static int listen_on(const struct sockaddr_un *sun)
 {
 	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
 
-	unlink(sun->sun_path); /* of a server that was killed: we have its lock */
+	unlink(sun->sun_path);
 	if (fd < 0 || bind(fd, (const struct sockaddr *)sun, sizeof(*sun)) ||
 	    chmod(sun->sun_path, 0666) || listen(fd, 128)) {
 		cmd_err("%s: %s", sun->sun_path, strerror(errno));
@@ -234,10 +236,11 @@ static int run(const char *path, unsigned int max, bool end)
 	sigset_t set;
 	int lock, signals, listener, ret = address(path, &sun);
 
+	if (!ret)
+		ret = check_place(path);
 	if (ret)
 		return ret;
-	make_folder(path);
-	lock = take_lock(path);
+	lock = take_lock();
 	if (lock < 0)
 		return CMD_FAILED;
 	sigemptyset(&set);

@@ -99,6 +99,8 @@ static int scripted(const struct top_opts *o, bool json)
 		}
 		n++;
 	}
+	if (!ret && o->replay && replay_cut())
+		cmd_err("%s", replay_cut());
 	return ret;
 }
 

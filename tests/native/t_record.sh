@@ -128,7 +128,7 @@ rm "$tmp/k/big"
 begin "--heatmap --replay: a line an instant, or an interval, with the samples that came in it"
 start --interval 50ms
 eventually has_instants 3 || fail "no instants"
-"$fleet" table 3 1 3000 >"$tmp/k/.x" && mv "$tmp/k/.x" "$tmp/k/vfs_read"
+"$fleet" table 3 1 3000 >"$tmp/.x" && mv "$tmp/.x" "$tmp/k/vfs_read"
 n=$(instants)
 eventually has_instants $((n + 3)) || fail "no more instants"
 ended INT
@@ -361,6 +361,8 @@ said 1 "there is one instant in the recording: top shows what happened between t
 head -c -60 "$tmp/f" >"$tmp/part"
 "$statpage" top --json --replay "$tmp/part" >"$tmp/reports" 2>"$tmp/err"
 is "$? $(cut -d : -f 3 <"$tmp/err" | cut -d ' ' -f 1-4)" "0  cut short in" "a file that is cut short"
+"$statpage" top --once --replay "$tmp/part" >"$tmp/o" 2>"$tmp/err2"
+is "$? $(cat "$tmp/err2")" "0 $(cat "$tmp/err")" "--once of a file that is cut short"
 check test -s "$tmp/reports" "no reports"
 said 2 "--engine and --from are for this machine, not for a recording" top --once --replay "$tmp/f" --engine proc
 said 2 "--engine and --from are for this machine, not for a recording" top --once --replay "$tmp/f" --from "$tmp/k"
@@ -611,6 +613,8 @@ jq -c '(.distributions[]? | select(.name == "vfs_read")).slots[0].slot = 4000' "
 said 1 "$tmp/bad: line 3: vfs_read: not a distribution of this format" show --replay "$tmp/bad" vfs_read
 sed '3s/.*/{"something":"else"}/' "$tmp/f" >"$tmp/bad"
 said 1 "$tmp/bad: line 3: not an instant of a recording" show --replay "$tmp/bad" vfs_read
+sed '3s/"time_ns":[0-9]*/"time_ns":1/' "$tmp/f" >"$tmp/bad"
+said 1 "$tmp/bad: line 3: earlier than the instant before it" top --once --replay "$tmp/bad"
 for file in tools/statpage README.md "$tmp/k/vfs_read"; do
 	said 1 "$file: not a recording of statpage record" show --replay "$file" vfs_read
 done

@@ -143,11 +143,6 @@ EOF2
 is "$(of nonsense)" 71 "EPROTO"
 is "$(of good)" 1 "somebody else's page"
 
-begin "serve: a second server is refused"
-"$statpage" serve >"$tmp/o" 2>"$tmp/err2"
-is $? 1 status
-is "$(cat "$tmp/err2")" "statpage: $sock: a server runs already" message
-
 begin "serve: killed, the pages go on, and the next one takes them over; an orderly end marks them dead"
 mkfifo "$tmp/ask"
 "$t" follow <"$tmp/ask" >"$tmp/follow" &
@@ -200,6 +195,16 @@ check test "$(of good)" -lt 20 "20 at once in 8 places: $(of good)"
 check test "$(of good)" -ge 8 "20 at once in 8 places: $(of good)"
 is "$(of errno)" 28 "ENOSPC for who came too late"
 
+begin "serve: one server at a time, on whatever socket"
+for args in "" "--socket $tmp/other" --end "--end --socket $tmp/other"; do
+	# shellcheck disable=SC2086 # several words
+	"$statpage" serve $args >"$tmp/o" 2>"$tmp/err"
+	is "$? $(cat "$tmp/err")" "1 statpage: a server runs already: it has $sock.lock" "serve $args"
+done
+"$t" many 10 >"$tmp/out"
+is "$(of good)" 10 "threads that the first one serves"
+check test ! -e "$tmp/other" "there is another socket"
+
 begin "serve: --end, after a server that was killed"
 kill -KILL "$server"
 wait "$server" 2>/dev/null
@@ -215,6 +220,12 @@ for args in "--max 0" "--max x" "extra" "--socket $(printf '%0120d' 1)"; do
 	is $? 2 "status of '$args'"
 	check test -s "$tmp/err" "no message for '$args'"
 done
+echo mine >"$tmp/file"
+"$statpage" serve --socket "$tmp/file" 2>"$tmp/err"
+is "$? $(cat "$tmp/err") $(cat "$tmp/file")" "1 statpage: $tmp/file: is there and no socket mine" "a file"
+"$statpage" serve --socket "$tmp/none/s" 2>"$tmp/err"
+is "$? $(cat "$tmp/err")" "1 statpage: $tmp/none/s: No such file or directory" "a folder that is not there"
+check test ! -e "$tmp/none" "the folder was made"
 setpriv --reuid 65534 --clear-groups "$tmp/statpage" serve --socket "$tmp/none/s" 2>"$tmp/err"
 is $? 1 "status without privileges"
 is "$(wc -l <"$tmp/err")" 1 "lines: $(cat "$tmp/err")"

@@ -251,7 +251,7 @@ wait_for 'all processes: .* last '
 key 3; wait_for '^METRIC +COUNT +P50 +P99 +MAX'
 wait_for '^vfs_read +! +0 +- +- +-$'
 "$fleet" table 3 1 3000 >"$tmp/k/new"
-"$fleet" table 3 1 3000 >"$tmp/k/.x" && mv "$tmp/k/.x" "$tmp/k/vfs_read"
+"$fleet" table 3 1 3000 >"$tmp/.x" && mv "$tmp/.x" "$tmp/k/vfs_read"
 key a; wait_for '^vfs_read +! +3000 +[0-9.]+ [num]?s +[0-9.]+ [num]?s +[0-9.]+ [num]?s +[▁▂▃▄▅▆▇█ ]+$'
 wait_for '^new +! +3000 .*[█]'
 rm "$tmp/k/new"
@@ -260,7 +260,7 @@ key q; wait_for '^status 0$'
 
 begin "live: a recording, at the pace it was recorded at, with the same keys, and its end"
 "$fleet" table 3 1 1000 >"$tmp/k/vfs_read"
-(sleep 0.3; "$fleet" table 3 1 3000 >"$tmp/k/.x" && mv "$tmp/k/.x" "$tmp/k/vfs_read") &
+(sleep 0.3; "$fleet" table 3 1 3000 >"$tmp/.x" && mv "$tmp/.x" "$tmp/k/vfs_read") &
 "$statpage" record -o "$tmp/rec" --from "$tmp/k" -p $$ --interval 200ms --for 2s || fail "record"
 live "$statpage top --replay $tmp/rec"
 wait_for 'all processes: +1 threads? +last '
