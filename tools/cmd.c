@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "lib/record.h"
 #include "tools/cmd.h"
 #include "uapi/coarse_stat_fs.h"
 
@@ -84,14 +83,6 @@ int cmd_number(const char *what, const char *text, double min, double max, doubl
 		return cmd_usage("%s is a number from %g to %.10g, not '%s'", what, min, max, text);
 	*out = v;
 	return 0;
-}
-
-int cmd_duration(const char *option, const char *text, uint64_t *ns)
-{
-	*ns = rts_duration(text);
-	return *ns ? 0 :
-		     cmd_usage("%s is a time from 1ms to 24h, such as 500ms, not '%s'", option,
-			       text);
 }
 
 int cmd_flush(void)

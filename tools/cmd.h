@@ -8,8 +8,6 @@
 #ifndef TOOLS_CMD_H
 #define TOOLS_CMD_H
 
-#include <stdint.h>
-
 #define CMD_FAILED 1
 #define CMD_USAGE  2
 
@@ -53,9 +51,6 @@ int cmd_csf_err(const char *file);
 /* Text as a number from min to max, or a message that names what and the range. Returns 0 or
  * CMD_USAGE. */
 int cmd_number(const char *what, const char *text, double min, double max, double *out);
-
-/* The time that an option takes, 1ms to 24h, in ns. Returns 0 or CMD_USAGE after a message. */
-int cmd_duration(const char *option, const char *text, uint64_t *ns);
 
 /* Flush stdout. Returns 0, or CMD_FAILED with a message when a write to it failed, now or before.
  */

@@ -7,6 +7,7 @@
 #include "lib/record.h"
 #include "tools/cmd.h"
 #include "tools/export.h"
+#include "tools/pace.h"
 #include "tools/replay.h"
 #include "uapi/kstats_bucket.h"
 
@@ -139,7 +140,7 @@ int cmd_export(int argc, char **argv)
 			a.dir = optarg;
 			break;
 		case 'i':
-			ret = cmd_duration("--interval", optarg, &a.interval_ns);
+			ret = pace_duration("--interval", optarg, &a.interval_ns);
 			break;
 		case 'b':
 			ret = parse_bits(optarg, &o.buckets);

@@ -531,10 +531,10 @@ int cmd_record(int argc, char **argv)
 			r.file = optarg;
 			break;
 		case 'i':
-			ret = cmd_duration("--interval", optarg, &r.interval_ns);
+			ret = pace_duration("--interval", optarg, &r.interval_ns);
 			break;
 		case 't':
-			ret = cmd_duration("--for", optarg, &r.for_ns);
+			ret = pace_duration("--for", optarg, &r.for_ns);
 			break;
 		case 'p':
 			ret = add_pid(&r, optarg);

@@ -14,6 +14,7 @@
 #include "lib/cgroup.h"
 #include "lib/engine.h"
 #include "tools/cmd.h"
+#include "tools/pace.h"
 #include "tools/run_output.h"
 
 #define NOT_EXECUTABLE 126
@@ -177,7 +178,7 @@ static int set(struct settings *s, int opt, const char *arg)
 	case 'p':
 		return set_pid(s, arg);
 	case OPT_INTERVAL:
-		return cmd_duration("--interval", arg, &s->run.interval_ns);
+		return pace_duration("--interval", arg, &s->run.interval_ns);
 	case OPT_SIGNAL:
 		s->run.snapshot_signal = parse_signal(arg);
 		return s->run.snapshot_signal ?

@@ -7,6 +7,7 @@
 #include "lib/record.h"
 #include "tools/cmd.h"
 #include "tools/dist_view.h"
+#include "tools/pace.h"
 #include "tools/replay.h"
 
 static const char usage[] =
@@ -118,7 +119,7 @@ int cmd_show(int argc, char **argv)
 			ret = dist_view_as(DIST_HEATMAP, &view);
 			break;
 		case 'i':
-			ret = cmd_duration("--interval", optarg, &view.interval_ns);
+			ret = pace_duration("--interval", optarg, &view.interval_ns);
 			break;
 		case 'n':
 			ret = cmd_number("--count", optarg, 1, 1e9, &count);

@@ -10,6 +10,7 @@
 #include "lib/record.h"
 #include "tools/cmd.h"
 #include "tools/dist_view.h"
+#include "tools/pace.h"
 #include "tools/replay.h"
 #include "tools/top.h"
 
@@ -182,7 +183,7 @@ int cmd_top(int argc, char **argv)
 				return CMD_USAGE;
 			break;
 		case 'i':
-			if (cmd_duration("--interval", optarg, &o.interval_ns))
+			if (pace_duration("--interval", optarg, &o.interval_ns))
 				return CMD_USAGE;
 			break;
 		case 'n':

@@ -7,6 +7,7 @@
 #include <sys/signalfd.h>
 #include <time.h>
 
+#include "lib/record.h"
 #include "tools/cmd.h"
 #include "tools/pace.h"
 
@@ -48,4 +49,12 @@ bool pace_wait(int signals, uint64_t start_ns, uint64_t interval_ns, uint64_t en
 	ts = (struct timespec){.tv_sec = (time_t)(left / 1000000000),
 			       .tv_nsec = (long)(left % 1000000000)};
 	return ppoll(&p, 1, &ts, NULL) > 0;
+}
+
+int pace_duration(const char *option, const char *text, uint64_t *ns)
+{
+	*ns = rts_duration(text);
+	return *ns ? 0 :
+		     cmd_usage("%s is a time from 1ms to 24h, such as 500ms, not '%s'", option,
+			       text);
 }

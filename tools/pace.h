@@ -18,4 +18,7 @@ int pace_signals(int also);
  */
 bool pace_wait(int signals, uint64_t start_ns, uint64_t interval_ns, uint64_t end_ns);
 
+/* The time that an option takes, 1ms to 24h, in ns. Returns 0 or CMD_USAGE after a message. */
+int pace_duration(const char *option, const char *text, uint64_t *ns);
+
 #endif /* TOOLS_PACE_H */
