@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/utsname.h>
@@ -17,6 +18,7 @@
 
 #include "lib/coarse_stat_fs.h"
 #include "lib/dist.h"
+#include "lib/engine.h"
 #include "lib/probe.h"
 #include "lib/procfs.h"
 #include "lib/ptrace_engine.h"
@@ -164,6 +166,11 @@ static void probe_thread(struct probe *p)
 {
 	struct csf_snap a, b;
 
+	/* Else the reader would ask a server. */
+	if (access(CSF_MOUNT "/thread-self", F_OK)) {
+		why_no_csf(p, errno);
+		return;
+	}
 	if (csf_thread_snap(&a) || csf_thread_snap(&b)) {
 		why_no_csf(p, errno);
 		return;
@@ -175,6 +182,27 @@ static void probe_thread(struct probe *p)
 		text(p, "but the kernel has given up on the TSC: times are not to be trusted");
 	else
 		text(p, "a page for each thread that asks; %u kHz", b.p.hdr.freq_khz);
+}
+
+static void probe_serve(struct probe *p)
+{
+	size_t len;
+	void *page = csf_map_served_(&len);
+	int err = errno;
+
+	p->works = page;
+	if (page) {
+		munmap(page, len);
+		text(p, "a server gives a page to each thread that asks, on " CSF_SERVE_SOCKET);
+	} else if (err == ENOENT) {
+		text(p, "no server listens on " CSF_SERVE_SOCKET);
+		fix(p, "sudo statpage serve");
+	} else {
+		text(p, CSF_SERVE_SOCKET ": %s",
+		     err == ENOSPC ? "all pages are taken" : strerror(err));
+		if (err == ENOSPC)
+			fix(p, "sudo statpage serve --max N, with more of them");
+	}
 }
 
 static void probe_cpu_page(struct probe *p)
@@ -323,6 +351,34 @@ static void probe_run_ptrace(struct probe *p)
 		text(p, "a process can be seized, but its calls are not seen");
 }
 
+/* In a process of its own, with whose end all is gone that was loaded. */
+static void probe_run_bpf(struct probe *p)
+{
+	const struct run_opts o = {.path = "/bin/true", .pin_cpu = -1};
+	char why[300] = "";
+	int fd[2], status = -1;
+	pid_t pid;
+
+	if (pipe2(fd, O_CLOEXEC)) {
+		text(p, "%s", strerror(errno));
+		return;
+	}
+	pid = fork();
+	if (!pid) {
+		status = engine_bpf.prepare(&o, why, sizeof(why));
+		(void)!write(fd[1], why, strlen(why));
+		_exit(status != 0);
+	}
+	close(fd[1]);
+	if (pid > 0 && read(fd[0], why, sizeof(why) - 1) >= 0)
+		waitpid(pid, &status, 0);
+	close(fd[0]);
+	p->works = !status;
+	text(p, "%s", p->works ? "its programs load" : *why ? why : "its programs do not load");
+	if (!p->works && geteuid())
+		fix(p, "sudo statpage doctor");
+}
+
 static void probe_attach(struct probe *p)
 {
 	int err = try_ptrace(seize_stranger),
@@ -375,12 +431,14 @@ static const struct {
 	void (*run)(struct probe *p);
 } probes[] = {
 	{"thread time", "module", probe_thread},
+	{"thread time", "bpf", probe_serve},
 	{"thread time", "cpu page", probe_cpu_page},
 	{"thread time", "TSC", probe_tsc},
 	{"thread time", "schedstat", probe_schedstat},
 	{"distributions", "module", probe_kstats},
 	{"distributions", "bpf", probe_dist_bpf},
 	{"runtime stats", "ptrace", probe_run_ptrace},
+	{"runtime stats", "bpf", probe_run_bpf},
 	{"runtime stats", "attach", probe_attach},
 	{"runtime stats", "KVM", probe_kvm},
 };

@@ -37,6 +37,19 @@ eval "$(statpage doctor | sed -n '/debugfs is not mounted/{n;s/.*try: sudo //p;q
 insmod /ko/kstats.ko
 says "kstats is loaded" "distributions *module" " yes "
 says "processes can be traced" "runtime stats *ptrace" " yes .*adds [0-9]* ns"
+if statpage serve --end 2>&1 | grep -q 'built without'; then
+	says "built without libbpf" "runtime stats *bpf" " no .*built without it"
+else
+	says "programs at system calls" "runtime stats *bpf" " yes  its programs load$"
+	says "nobody serves pages" "thread time *bpf" " no .*no server listens on /run" "try: sudo statpage serve"
+	statpage serve >/tmp/served 2>&1 &
+	server=$!
+	eventually grep -q ^serving /tmp/served
+	says "a server does, and the module is there, too" "thread time *bpf" " yes .*a server gives a page" "cpu page"
+	kill $server
+	wait $server
+	umount /sys/fs/bpf
+fi
 rmmod kstats
 umount /sys/kernel/coarse_stat_fs
 rmmod coarse_stat_fs

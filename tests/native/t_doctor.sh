@@ -41,6 +41,11 @@ is "$(of "$tmp/json" "runtime stats" ptrace .works)" true ptrace
 is "$(of "$tmp/json" "thread time" schedstat .works)" true schedstat
 check test "$(of "$tmp/json" "runtime stats" ptrace .text | sed 's/[^0-9]//g')" -gt 0 "a call costs nothing"
 
+begin "the bpf engine of run: loads, or the reason why not"
+why=$("$statpage" run --engine bpf -o /dev/null true 2>&1 | sed 's/.*cannot be used: //; s/; using ptrace$//')
+is "$(of "$tmp/json" "runtime stats" bpf .works)" "$([ -n "$why" ] && echo false || echo true)" "works"
+is "$(of "$tmp/json" "runtime stats" bpf .text)" "${why:-its programs load}" "why"
+
 begin "a seccomp filter that forbids ptrace is named"
 no_ptrace "$statpage" doctor --json >"$tmp/json"
 for engine in ptrace attach; do

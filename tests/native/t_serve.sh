@@ -205,6 +205,15 @@ done
 is "$(of good)" 10 "threads that the first one serves"
 check test ! -e "$tmp/other" "there is another socket"
 
+doctor() { "$statpage" doctor --json | jq -c ".checks[] | select(.part == \"thread time\" and .engine == \"$1\") | $2"; }
+
+begin "serve: doctor sees the server, and takes its pages for nobody else's"
+is "$(doctor bpf '[.works, .fix]')" "[true,null]" "while it runs"
+is "$(doctor module .works)" false "the module"
+kill -STOP "$server"
+is "$(doctor bpf '[.works, .text, .fix]')" "[false,\"$sock: Connection timed out\",null]" "while it does not answer"
+kill -CONT "$server"
+
 begin "serve: --end, after a server that was killed"
 kill -KILL "$server"
 wait "$server" 2>/dev/null
@@ -212,6 +221,8 @@ check test -e $pins "nothing was left behind to end"
 check "$statpage" serve --end "it fails"
 check test ! -e $pins "$pins is still there"
 server=
+is "$(doctor bpf '[.works, .text, .fix]')" '[false,"no server listens on /run/statpage/threads.sock","sudo statpage serve"]' \
+	"doctor without one"
 
 begin "serve: wrong use, and no privileges"
 for args in "--max 0" "--max x" "extra" "--socket $(printf '%0120d' 1)"; do
