@@ -170,7 +170,7 @@ static void put_time(FILE *f, uint64_t realtime_ns)
 
 static void inputs(FILE *f, const struct report_page *page)
 {
-	static const char *const columns[] = {"Input",	       "Records",     "Processes",
+	static const char *const columns[] = {"Input",	       "Records",     "Process lives",
 					      "Distributions", "Last record", ""};
 
 	fputs("<section id=inputs><h2>Inputs</h2>\n", f);

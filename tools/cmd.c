@@ -61,6 +61,10 @@ int cmd_csf_err(const char *file)
 			       "mount -t %s none %s%s",
 			       CSF_MOUNT, file, CSF_FS_NAME, CSF_MOUNT,
 			       strcmp(file, "cpu") ? "; or run statpage serve" : "");
+	case ETIMEDOUT:
+		return cmd_err("%s: the server of pages does not answer", CSF_SERVE_SOCKET);
+	case ENOSPC:
+		return cmd_err("%s: the server's pages are all taken", CSF_SERVE_SOCKET);
 	case ESTALE:
 		return cmd_err(
 			"%s/%s: the kernel has given up on the TSC, which is the clock of all times",

@@ -212,6 +212,8 @@ is "$(doctor bpf '[.works, .fix]')" "[true,null]" "while it runs"
 is "$(doctor module .works)" false "the module"
 kill -STOP "$server"
 is "$(doctor bpf '[.works, .text, .fix]')" "[false,\"$sock: Connection timed out\",null]" "while it does not answer"
+"$statpage" self 10 >"$tmp/o" 2>"$tmp/err"
+is "$? $(cat "$tmp/err")" "1 statpage: $sock: the server of pages does not answer" "self"
 kill -CONT "$server"
 
 begin "serve: --end, after a server that was killed"
