@@ -40,7 +40,7 @@ static void t_commands(void)
 			      strstr(out, "\"count\":4"),
 		      "%s", out);
 		CHECK(sh("statpage top --once --json --interval 10ms -p 1") == 0 &&
-			      strstr(out, "\"distributions\":{\"engine\":\"kmod\",") &&
+			      strstr(out, "\"distributions\":{\"engine\":\"kmod") &&
 			      strstr(out, "{\"name\":\"kstats_demo_sleep\",\"missed\":0,"
 					  "\"total\":{\"count\":5,\"p50_ns\":") &&
 			      strstr(out, "},\"interval\":{\"count\":0}}"),
@@ -226,7 +226,7 @@ static void t_wrong(void)
 		{"show demo_recorded --cpu 17", 2, "--cpu is a number from 0 to"},
 		{"show demo_recorded --json --plot", 2, "only one of"},
 		{"show demo_recorded --heatmap --plot", 2, "only one of"},
-		{"show demo_recorded --heatmap --interval 5", 2, "--interval takes"},
+		{"show demo_recorded --heatmap --interval 5", 2, "--interval is a time"},
 		{"show demo_recorded --interval 1s", 2, "go with --heatmap"},
 		{"show demo_recorded demo_annotated --heatmap", 2, "takes one metric"},
 		{"show nothing_here --heatmap", 1, "no metric nothing_here"},

@@ -88,8 +88,9 @@ for m in "$k"/[!_]*; do
 	statpage show --json --cpu 0 "${m##*/}"
 	statpage show --json --cpu 1 "${m##*/}"
 done | grep -v '"cpu":.*"count":0,' >lines # a CPU without samples is not in a recording
-statpage report -o - lines | grep -o 'data-[a-z]*="*[^ >]*' | grep -v 'data-v="*0"*$' | sort -u >live
-statpage report -o - f | grep -o 'data-[a-z]*="*[^ >]*' | grep -v 'data-v="*0"*$' | sort -u >replayed
+numbers() { sed -n '/<section id=dist0/,/<\/section>/p' | grep -o 'data-[a-z]*="*[^ >]*' | grep -v 'data-v="*0"*$' | sort -u; }
+statpage report -o - lines | numbers >live
+statpage report -o - f | numbers >replayed
 live_and_replayed "numbers of report"
 end "export and report: the numbers of then"
 
@@ -125,7 +126,7 @@ total() { sed -n 's/.*"total":{\("oncpu_ns"[^}]*\)}.*/\1/p'; }
 [ -n "$(total <replayed)" ] || fail "no thread"
 is "$(total <replayed)" "$(grep '^{"time_ns"' f | tail -n 1 | total)" "numbers of the thread"
 grep -q '"cpus":{"source":"coarse_stat_fs"' replayed || fail "source of CPU times"
-grep -q '"distributions":{"engine":"kmod","metrics":\[{"name":"GAP-kstats_demo_sleep"' replayed || fail "distributions"
+grep -q '"distributions":{"engine":"kmod[^"]*","metrics":\[{"name":"GAP-kstats_demo_sleep"' replayed || fail "distributions"
 is "$(statpage top --json --replay f | wc -l)" $(($(grep -c '^{"time_ns"' f) - 1)) "reports"
 end "top: a thread by its page, CPUs and distributions of then"
 

@@ -139,13 +139,20 @@ load()
 	fi
 }
 
+# kstats refuses while somebody is inside a function that was traced, and looks once a second.
 unload()
 {
+	local tries=0
+
 	grep -q "^$1 " /proc/modules || return 0 # the test did it
 	while grep -q " /sys/kernel/$1 " /proc/mounts; do
 		umount "/sys/kernel/$1" || { not_ok "$name: $1 does not unmount"; return; }
 	done
-	rmmod "$1" || not_ok "$name: $1.ko does not unload after the test"
+	until rmmod "$1" 2>/tmp/.rmmod; do
+		tries=$((tries + 1))
+		[ $tries -lt 100 ] || { not_ok "$name: $1.ko does not unload after the test: $(cat /tmp/.rmmod)"; return; }
+		sleep 0.2
+	done
 }
 
 # Exit statuses are those of t.h: 0, 1, or 77 when everything was skipped.
