@@ -5,7 +5,9 @@
 CC       ?= cc
 CFLAGS   ?= -O2 -g
 OBJCOPY  ?= objcopy
-WARN     := -Wall -Wextra -Wconversion -Wno-sign-conversion
+# The errors are those that gcc 14 makes by itself.
+WARN     := -Wall -Wextra -Wconversion -Wno-sign-conversion -Werror=incompatible-pointer-types \
+	-Werror=implicit-function-declaration -Werror=int-conversion
 ALL_CFLAGS = -std=gnu11 -D_GNU_SOURCE $(WARN) -I. -Iinclude -Iinclude/uapi -MMD -MP $(CFLAGS)
 KDIR     ?= /lib/modules/$(shell uname -r)/build
 BUILD    := build

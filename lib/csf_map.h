@@ -367,6 +367,7 @@ static inline long csf_ask_(long sock)
 	n = csf_sys_(SYS_write, sock, (long)&request, sizeof(request), 0, 0);
 	if (n < 0)
 		return n;
+	memset(&reply, 0, sizeof(reply));
 	memset(&msg, 0, sizeof(msg));
 	memset(&control, 0, sizeof(control));
 	iov.iov_base = &reply;

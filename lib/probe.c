@@ -253,9 +253,7 @@ static void probe_kstats(struct probe *p)
 	if (geteuid()) {
 		text(p, "this needs root");
 		fix(p, "sudo statpage doctor");
-	} else if (!loads_modules()) {
-		why_no_module(p, "kstats");
-	} else if (statfs(DEBUGFS, &fs) || fs.f_type != 0x64626720) {
+	} else if (loads_modules() && (statfs(DEBUGFS, &fs) || fs.f_type != 0x64626720)) {
 		text(p, "debugfs is not mounted on " DEBUGFS);
 		fix(p, "sudo mount -t debugfs none " DEBUGFS);
 	} else if (access("/sys/module/kstats", F_OK)) {

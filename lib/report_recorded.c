@@ -39,7 +39,7 @@ static int no_cpus(struct cpus *c, char *why, size_t len)
 }
 
 /* Distributions are taken once, at the end. */
-static const struct dist_engine *no_dists(struct dist_why *why)
+static const struct dist_engine *const *no_dists(struct dist_why *why)
 {
 	dist_fail(why, -ENODATA, "not asked for");
 	return NULL;

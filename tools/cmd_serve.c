@@ -216,7 +216,7 @@ static void serve(int signals, int listener)
 		serve_refill();
 		/* Who does not fit waits in the listener's queue. */
 		fds[1].events = nr_clients < MAX_CLIENTS ? POLLIN : 0;
-		if (poll(fds, (nfds_t)(2 + nr_clients), 250) < 0 && errno != EINTR)
+		if (poll(fds, 2 + (nfds_t)nr_clients, 250) < 0 && errno != EINTR)
 			return;
 		if (fds[0].revents)
 			return;
