@@ -118,8 +118,8 @@ nogroup:x:65534:" >"$dir/etc/group"
 			btf=*) add_btf "${need#btf=}" ;;
 			host=*) add_file "$(command -v "${need#host=}" || echo "${need#host=}")" /t ;;
 			mod=*) add_mod "${need#mod=}" ;;
-			vm=* | named) ;;
-			*) die "vm-inner.sh: $name needs '$need', expected ko=, with=, btf=, host=, mod=, vm= or named" ;;
+			vm=* | named | oom) ;;
+			*) die "vm-inner.sh: $name needs '$need', expected ko=, with=, btf=, host=, mod=, vm=, oom or named" ;;
 			esac
 		done
 	done

@@ -11,6 +11,7 @@
 #   btf=NAME   our module with BTF, as /ko/NAME_btf.ko
 #   host=NAME  a program of this machine: there, in the guest's PATH
 #   mod=NAME   a module of the kernel: `modprobe NAME` finds it, and what it depends on
+#   oom        a memory cgroup of it runs full, which the kernel may report with a trace
 #   vm=NAME    a boot of its own kind, see variant() in vm.sh
 #   named      runs only when it is asked for by name
 TABLE='
@@ -23,7 +24,7 @@ t_kvm      ko=coarse_stat_fs vm=svm mod=kvm-amd
 t_fresh    ko=coarse_stat_fs vm=icount
 t_exec     ko=coarse_stat_fs
 t_life     ko=coarse_stat_fs
-t_memory   ko=coarse_stat_fs vm=plain
+t_memory   ko=coarse_stat_fs oom vm=plain
 t_misuse   ko=coarse_stat_fs
 t_reader   ko=coarse_stat_fs
 t_module   ko=coarse_stat_fs
@@ -155,6 +156,12 @@ unload()
 	done
 }
 
+# What the kernel has said since the last look, without what this test is expected to make it say.
+said_by_kernel()
+{
+	dmesg -c | if [ -n "$oom" ]; then sed '/ invoked oom-killer: /,/<\/TASK>/d'; else cat; fi
+}
+
 # Exit statuses are those of t.h: 0, 1, or 77 when everything was skipped.
 judge()
 {
@@ -172,7 +179,7 @@ judge()
 		skip_expected /etc/kernels "$RELEASE cpus=$(nproc)" "$name" "$line" ||
 			not_ok "$name: skipped '$line', which tests/kernels does not expect here"
 	done </tmp/.skips
-	if dmesg -c | grep -E -f /etc/splats.deny >/tmp/.splat; then
+	if said_by_kernel | grep -E -f /etc/splats.deny >/tmp/.splat; then
 		sed 's/^/#   /' /tmp/.splat
 		not_ok "$name: the kernel log has: $(head -n 1 /tmp/.splat)"
 	fi
@@ -180,12 +187,15 @@ judge()
 
 run()
 {
-	local name="$1" out=/tmp/.out loaded="" need
+	local name="$1" out=/tmp/.out loaded="" oom="" need
 	shift
 
 	echo "# $name"
 	for need; do
-		case $need in ko=*) load "${need#ko=}" && loaded="${need#ko=} $loaded" ;; esac
+		case $need in
+		ko=*) load "${need#ko=}" && loaded="${need#ko=} $loaded" ;;
+		oom) oom=1 ;;
+		esac
 	done
 	{ "$name" 2>&1; echo $? >/tmp/.status; } | tee $out
 	for need in $loaded; do unload "$need"; done
