@@ -28,7 +28,7 @@ layers()
 	red        pair   tests/red/run.sh
 	lint       pair   scripts/lint.sh spdx includes versions paths shellcheck
 	readme     pair   tests/t_readme.sh slow README.md
-	cost       alone  scripts/cost.py --check docs/cost.md $(echo build/debian/{bookworm,trixie,sid}/tests.log)
+	cost       alone  scripts/cost.py --check docs/cost.md $(echo build/debian/{bookworm,trixie,sid}/tests-icount.log)
 	EOF
 }
 
