@@ -19,6 +19,7 @@
 /* Of include/linux/sched.h; macros are in no BTF. */
 #define TASK_RUNNING	     0x0
 #define TASK_UNINTERRUPTIBLE 0x2
+#define TASK_DEAD	     0x80
 #define TASK_NOLOAD	     0x400
 #define TASK_RTLOCK_WAIT     0x1000
 #define PF_EXITING	     0x4
@@ -166,28 +167,40 @@ static __always_inline void copy_counters(struct csf_thread *pg, struct task_str
 	}
 }
 
-/* The thread leaves for good, as far as this page is concerned. It is current. */
-static __always_inline void leave(struct task_struct *task, struct threads_owner *o, __u32 flag)
+/* The page is nobody's any more, and says so; its place may have another one. */
+static __always_inline void retire(struct threads_owner *o, struct csf_thread *pg, __u32 flag)
 {
-	struct csf_thread *pg = page_of(o->slot);
 	__u32 slot = o->slot;
 	__u64 *in;
 
+	o->taken = 0;
+	o->started = 0;
+	if (pg)
+		__sync_fetch_and_or(&pg->hdr.flags, flag);
+	in = bpf_map_lookup_elem(&slots, &slot);
+	if (in)
+		*in = THREADS_ENDED;
+}
+
+/*
+ * The thread leaves for good, as far as this page is concerned. It is current, and may be preempted, on some
+ * kernels: it is not taken from here on, so that its switches leave alone what is half written.
+ */
+static __always_inline void leave(struct task_struct *task, struct threads_owner *o, __u32 flag)
+{
+	struct csf_thread *pg = page_of(o->slot);
+
 	if (!o->taken)
 		return;
+	*(volatile __u8 *)&o->taken = 0;
+	barrier();
 	if (pg && !ended(pg) && o->started) {
 		write_begin(pg);
 		pg->oncpu_cyc += advance(pg);
 		copy_counters(pg, task);
 		write_end(pg);
 	}
-	if (pg)
-		__sync_fetch_and_or(&pg->hdr.flags, flag);
-	in = bpf_map_lookup_elem(&slots, &slot);
-	if (in)
-		*in = THREADS_ENDED;
-	o->taken = 0;
-	bpf_task_storage_delete(&owners, task);
+	retire(o, pg, flag);
 }
 
 /*
@@ -223,15 +236,19 @@ static __always_inline void switched_off(struct task_struct *task, __u32 state)
 	bool preempted;
 	__u64 mm;
 
-	if (!o || !o->started)
+	if (!o || !o->taken)
 		return;
+	if (state & TASK_DEAD) {
+		leave(task, o, CSF_F_DEAD);
+		return;
+	}
 	pg = page_of(o->slot);
-	if (!pg || ended(pg))
+	if (!pg || ended(pg) || !o->started)
 		return;
 	mm = (__u64)task->mm;
-	/* Between the point of no return of an exec and its tracepoint. */
+	/* Between the point of no return of an exec and its tracepoint, or that was missed. */
 	if (mm && mm != o->mm) {
-		__sync_fetch_and_or(&pg->hdr.flags, CSF_F_PARKED);
+		retire(o, pg, CSF_F_PARKED);
 		return;
 	}
 	/* The count, unlike the state, says whether it blocked: see kmod/csf/thread.c. */
@@ -252,28 +269,6 @@ static __always_inline void switched_off(struct task_struct *task, __u32 state)
 	write_end(pg);
 }
 
-static __always_inline void start(struct task_struct *task, struct threads_owner *o,
-				  struct csf_thread *pg)
-{
-	struct pid *pid = BPF_CORE_READ(task, thread_pid);
-	struct upid u = {};
-
-	bpf_probe_read_kernel(&u, sizeof(u),
-			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
-				      BPF_CORE_READ(pid, level) * sizeof(u));
-	o->mm = (__u64)task->mm;
-	o->nvcsw_start = task->nvcsw;
-	o->nivcsw = o->nivcsw_start = task->nivcsw;
-	write_begin(pg);
-	pg->state = CSF_ONCPU;
-	pg->tid = u.nr;
-	pg->cpu = bpf_get_smp_processor_id();
-	pg->start_tsc = pg->last_switch_tsc = bpf_ktime_get_ns();
-	copy_counters(pg, task);
-	write_end(pg);
-	o->started = 1;
-}
-
 /*
  * How long it has waited for this CPU in all: run_delay, and what the scheduler will add to it in a moment:
  * the time since it was queued, by the run queue's own clock.
@@ -286,6 +281,29 @@ static __always_inline __u64 waited_ns(struct task_struct *task)
 		return delay;
 	now = BPF_CORE_READ(task, se.cfs_rq, rq, clock);
 	return now > queued ? delay + now - queued : delay;
+}
+
+static __always_inline void start(struct task_struct *task, struct threads_owner *o,
+				  struct csf_thread *pg)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	struct upid u = {};
+
+	bpf_probe_read_kernel(&u, sizeof(u),
+			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+				      BPF_CORE_READ(pid, level) * sizeof(u));
+	o->mm = (__u64)task->mm;
+	o->nvcsw_start = task->nvcsw;
+	o->nivcsw = o->nivcsw_start = task->nivcsw;
+	o->run_delay = waited_ns(task);
+	write_begin(pg);
+	pg->state = CSF_ONCPU;
+	pg->tid = u.nr;
+	pg->cpu = bpf_get_smp_processor_id();
+	pg->start_tsc = pg->last_switch_tsc = bpf_ktime_get_ns();
+	copy_counters(pg, task);
+	write_end(pg);
+	o->started = 1;
 }
 
 static __always_inline void switched_on(struct task_struct *task)
@@ -333,23 +351,31 @@ int BPF_PROG(on_switch, bool preempt, struct task_struct *prev, struct task_stru
 	return 0;
 }
 
-SEC("tp_btf/sched_process_exec")
-int BPF_PROG(on_exec, struct task_struct *task)
+/*
+ * While one of these two is preempted, which some kernels do, it is not started for who else execs or exits on
+ * that CPU. Whose next switch tells, by a program that is never preempted.
+ */
+static __always_inline void left(struct task_struct *task, __u32 flag)
 {
 	struct threads_owner *o = owner_of(task);
 
-	if (o)
-		leave(task, o, CSF_F_PARKED);
+	if (!o)
+		return;
+	leave(task, o, flag);
+	bpf_task_storage_delete(&owners, task);
+}
+
+SEC("tp_btf/sched_process_exec")
+int BPF_PROG(on_exec, struct task_struct *task)
+{
+	left(task, CSF_F_PARKED);
 	return 0;
 }
 
 SEC("tp_btf/sched_process_exit")
 int BPF_PROG(on_exit, struct task_struct *task)
 {
-	struct threads_owner *o = owner_of(task);
-
-	if (o)
-		leave(task, o, CSF_F_DEAD);
+	left(task, CSF_F_DEAD);
 	return 0;
 }
 
@@ -390,6 +416,9 @@ int register_thread(struct bpf_iter__task *ctx)
 		request.error = ENOMEM;
 		return 0;
 	}
+	/* It executed another program, of which nobody told us, and was not switched off since. */
+	if (o->started && (__u64)task->mm != o->mm)
+		retire(o, page_of(o->slot), CSF_F_PARKED);
 	if (!o->taken) {
 		slot = request.slot;
 		in = bpf_map_lookup_elem(&slots, &slot);
@@ -397,6 +426,7 @@ int register_thread(struct bpf_iter__task *ctx)
 			return 0;
 		*in = THREADS_TAKEN;
 		o->slot = slot;
+		barrier();
 		o->taken = 1;
 	}
 	request.answer = o->slot;
