@@ -112,24 +112,27 @@ static inline uint64_t csf_rdtsc(void)
 /* By a name of our own, since <time.h> hides clock_gettime() from strict C11. */
 extern int csf_clock_gettime_(int clock, struct timespec *ts) __asm__("clock_gettime");
 
-static inline uint64_t csf_now_aux_(const struct csf_hdr *hdr, uint32_t *aux)
-{
-	struct timespec ts;
-
-	if (hdr->clock == CSF_CLOCK_TSC)
-		return csf_rdtscp_(aux);
-	*aux = 0;
-	csf_clock_gettime_(1 /* CLOCK_MONOTONIC */, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
-}
-
 /* Now, by the clock of the page that hdr is from: for programs that must also work with pages in
  * ns. */
 static inline uint64_t csf_now(const struct csf_hdr *hdr)
 {
-	uint32_t aux;
+	struct timespec ts;
 
-	return csf_now_aux_(hdr, &aux);
+	if (hdr->clock == CSF_CLOCK_TSC)
+		return csf_rdtsc();
+	csf_clock_gettime_(1 /* CLOCK_MONOTONIC */, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000u + (uint64_t)ts.tv_nsec;
+}
+
+/* The same, and which CPU we are on, if rdtscp is said to tell. */
+static inline uint64_t csf_now_aux_(const struct csf_hdr *hdr, uint32_t *aux)
+{
+	if (hdr->clock == CSF_CLOCK_TSC)
+		return csf_rdtscp_(aux);
+	*aux = 0;
+	if (hdr->flags & CSF_F_TSC_AUX)
+		csf_rdtscp_(aux);
+	return csf_now(hdr);
 }
 
 /* Ticks of hdr's clock as ns, rounded down; UINT64_MAX for what is more. hdr is a snapshot's. */
@@ -257,6 +260,12 @@ static inline int csf_page_snap(const void *page, size_t len, struct csf_snap *s
 
 /* ---- the calling thread ---- */
 
+/* We run, on this CPU: a page that says otherwise is of the thread whose memory we share. */
+static inline int csf_is_here_(const struct csf_snap *s, uint32_t cpu, uint32_t mask)
+{
+	return s->p.state == CSF_ONCPU && !((s->p.cpu ^ cpu) & mask);
+}
+
 static inline int csf_thread_try_(struct csf_snap *s)
 {
 	struct csf_self_ *self = &csf_self_v1_;
@@ -272,10 +281,12 @@ static inline int csf_thread_try_(struct csf_snap *s)
 			return csf_fail_(ESTALE);
 		/* A running thread's own page has not ended, unless its descriptor was abused. */
 		if (!(s->p.hdr.flags & (CSF_F_PARKED | CSF_F_DEAD))) {
-			/* The server's program can miss a switch to us, which the next one mends. */
-			if (s->p.state == CSF_ONCPU || s->p.hdr.clock != CSF_CLOCK_MONOTONIC ||
-			    s->p.tid != csf_gettid_() || switched++ == CSF_SWITCHES_)
+			if (csf_is_here_(s, aux, self->aux_mask))
 				break;
+			/* The server's program can miss a switch to us, which the next one mends. */
+			if (s->p.hdr.clock != CSF_CLOCK_MONOTONIC || s->p.tid != csf_gettid_() ||
+			    switched++ == CSF_SWITCHES_)
+				return csf_fail_(ESRCH);
 			csf_switch_(switched);
 			continue;
 		}
@@ -284,9 +295,6 @@ static inline int csf_thread_try_(struct csf_snap *s)
 		if (csf_thread_setup_(self, 1))
 			return -1;
 	}
-	/* We run, here: a page that says otherwise is of the thread whose memory we share. */
-	if (s->p.state != CSF_ONCPU || ((s->p.cpu ^ aux) & self->aux_mask))
-		return csf_fail_(ESRCH);
 	self->want = (uint64_t)s->p.hdr.gen << 32 | s->p.hdr.flags;
 	csf_extrapolate_(s, &s->p.oncpu_cyc);
 	return 0;

@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/mount.h>
@@ -33,6 +34,7 @@ static struct {
 	volatile uint64_t *slots; /* enum threads_slot, THREADS_MAX of them */
 	unsigned int max;
 	uint32_t key_type, value_type; /* of a page's map, in the object's BTF */
+	uint32_t flags;		       /* of a new page */
 } t;
 
 /* In the order of attaching: who is registered must not be missed when it ends. */
@@ -150,6 +152,24 @@ static void unpin(void)
 	rmdir(BPFFS "/statpage"); /* unless others have pinned something there */
 }
 
+/* As boot_cpu_has(X86_FEATURE_RDTSCP), by which the kernel puts the CPU's number into rdtscp's third word. */
+static bool has_rdtscp(void)
+{
+	FILE *f = fopen("/proc/cpuinfo", "re");
+	char *line = NULL;
+	size_t size = 0;
+	bool has = false;
+
+	while (f && getline(&line, &size, f) > 0 && strncmp(line, "flags", 5))
+		;
+	if (f) {
+		has = !feof(f) && strstr(line, " rdtscp ");
+		fclose(f);
+	}
+	free(line);
+	return has;
+}
+
 int serve_open(unsigned int max, struct serve_why *why)
 {
 	bool is_first = access(PIN_DIR, F_OK) != 0;
@@ -163,6 +183,7 @@ int serve_open(unsigned int max, struct serve_why *why)
 	if (!ret)
 		ret = attach(why);
 	t.max = max < THREADS_MAX ? max : THREADS_MAX;
+	t.flags = has_rdtscp() ? CSF_F_TSC_AUX : 0;
 	if (ret && is_first)
 		unpin();
 	if (ret)
@@ -182,6 +203,7 @@ static int page_new(void)
 			.kind = CSF_KIND_THREAD,
 			.size = sizeof(page),
 			.clock = CSF_CLOCK_MONOTONIC,
+			.flags = t.flags,
 			.freq_khz = 1000000,
 			.mult = 1},
 	};

@@ -321,7 +321,7 @@ static void ends(const char *how)
 	page = mmap(NULL, 4096, PROT_READ, MAP_SHARED, take_fd(pair[0]), 0);
 	for (int i = 0; i < 1000 && (csf_page_snap(page, 4096, &s) || !s.p.tid); i++)
 		nap(MS);
-	printf("before %u\ntid %d\n", s.p.hdr.flags, s.p.tid == (unsigned int)pid);
+	printf("before %u\ntid %d\n", s.p.hdr.flags & ~CSF_F_TSC_AUX, s.p.tid == (unsigned int)pid);
 	if (write(pair[0], "x", 1) != 1)
 		die("write");
 	printf("after %d\n", is_reported(page, exec ? CSF_F_PARKED : CSF_F_DEAD));

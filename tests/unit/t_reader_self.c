@@ -130,15 +130,19 @@ static void *no_aux_thread(void *unused)
 	return NULL;
 }
 
-static void t_cpu_number(void)
+static void t_cpu_number(uint32_t clock)
 {
-	TEST("self: a page of a thread on another CPU is another's, where rdtscp tells") {
+	const char *kept = clock == CSF_CLOCK_TSC ? "in cycles" : "in ns";
+
+	page->hdr.clock = clock;
+	TEST("self: a page %s of a thread on another CPU is another's, where rdtscp tells", kept) {
 		page->hdr.flags |= CSF_F_TSC_AUX;
 		in_thread(aux_thread, NULL);
 	}
-	TEST("self: where rdtscp does not tell, its number means nothing") {
+	TEST("self: a page %s: where rdtscp does not tell, its number means nothing", kept) {
 		in_thread(no_aux_thread, NULL);
 	}
+	page->hdr.clock = CSF_CLOCK_TSC;
 	page->cpu = 0;
 }
 
@@ -268,7 +272,8 @@ int main(void)
 	fake_mount();
 	t_first();
 	t_slow();
-	t_cpu_number();
+	t_cpu_number(CSF_CLOCK_TSC);
+	t_cpu_number(CSF_CLOCK_MONOTONIC);
 	t_odd();
 	t_ended();
 	t_exit();
