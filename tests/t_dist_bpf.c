@@ -159,9 +159,11 @@ static void t_crowd(const char *via, bool all)
 	TEST("%s: 100 callers at once: %s", via,
 	     all ? "none is missed" : "what is missed is counted") {
 		TRACE("kstats_demo_sleep --name c --via %s", via);
+		calls_made();
 		for (int i = 0; i < 100; i++)
 			child("sleep", 300, 1, -1, 0, 0);
 		wait_all();
+		CHECK(calls_made() == 100, "the function itself counted %ld", demo_result());
 		CHECK(UNTIL(dist("c", &d) && !d.inside), "%s", d.text);
 		whole(&d);
 		CHECK(all ? all_of(&d, 100) : d.attempted == 100 && d.missed, "%s", d.text);
@@ -235,6 +237,24 @@ static void t_hammer(const char *via)
 		whole(&d);
 		CHECK(d.count == 10 && d.attempted == 10, "%s", d.text);
 		UNTRACE("h");
+	}
+}
+
+static void t_both_at_once(void)
+{
+	struct dist d;
+
+	TEST("one function that runs in softirq by both mechanisms at once") {
+		TRACE("kstats_demo_softirq_body --name q --via fentry");
+		TRACE("kstats_demo_softirq_body --name k --via kretprobe");
+		CHECK(!demo("softirq", 1, 50), "demo");
+		DIST("q", &d);
+		whole(&d);
+		CHECK(d.count == 50 && !d.missed, "%s", d.text);
+		DIST("k", &d);
+		whole(&d);
+		CHECK(d.attempted == 50, "%s", d.text);
+		CHECK(!sh("statpage untrace q k"), "%s", out);
 	}
 }
 
@@ -340,6 +360,9 @@ static void t_pairs(const char *via)
 		DIST("x", &d);
 		whole(&d);
 		CHECK(d.count == 50 && d.unpaired == 3, "ends without a start: %s", d.text);
+		DIST("GAP-x", &d);
+		whole(&d);
+		CHECK(d.count == 49, "%s", d.text);
 		UNTRACE("x");
 	}
 	TEST("%s: starts without an end: too many of one task, and those of tasks that die", via) {
@@ -359,6 +382,25 @@ static void t_pairs(const char *via)
 		CHECK(UNTIL(dist("n", &d) && strstr(d.text, "died 40")), "%s", d.text);
 		whole(&d);
 		UNTRACE("n");
+	}
+}
+
+static void t_vfs_read(void)
+{
+	char buf[64];
+	struct dist d;
+
+	TEST("vfs_read's entry to that of a function it calls") {
+		uint64_t from = now_ns();
+
+		TRACE("vfs_read..rw_verify_area --name v --comm t_dist_bpf");
+		for (int i = 0; i < 100; i++)
+			get("/proc/version", buf, sizeof(buf));
+		CHECK(!sh("statpage stop v"), "%s", out);
+		DIST("v", &d);
+		whole(&d);
+		CHECK(d.count >= 100 && d.sum <= now_ns() - from, "%s", d.text);
+		UNTRACE("v");
 	}
 }
 
@@ -410,6 +452,61 @@ static void t_tracepoints(void)
 		CHECK(!sh("statpage stop i j"), "%s", out);
 		CHECK(!sh("statpage untrace i j"), "%s", out);
 	}
+	TEST("sched_switch pairs in every context, for a while, on all CPUs: no warning") {
+		TRACE("sched:sched_wakeup..sched:sched_switch --by-cpu --name w");
+		TRACE("timer:hrtimer_expire_entry..timer:hrtimer_expire_exit --name t");
+		sleep_ms(500);
+		CHECK(!sh("statpage stop w t"), "%s", out);
+		for (const char *n = "w"; n; n = *n == 'w' ? "t" : NULL) {
+			DIST(n, &d);
+			CHECK(d.count && d.count == d.recorded, "%s", d.text);
+			CHECK(d.attempted ==
+				      d.recorded + d.missed + d.filtered + d.stopped + d.inside,
+			      "%s", d.text);
+		}
+		CHECK(!sh("statpage untrace w t"), "%s", out);
+	}
+}
+
+/* A fentry and a tracepoint hold their module; a kprobe does not, and counts no more. */
+static void t_unload(void)
+{
+	struct dist d;
+
+	TEST("a module is not unloaded under a fentry or a tracepoint") {
+		TRACE("kstats_demo_outer --name fe --via fentry");
+		CHECK(module("kstats_demo", false) == -EAGAIN, "it is");
+		TRACE("kstats_demo:kstats_demo_begin..kstats_demo:kstats_demo_end --name tp");
+		UNTRACE("fe");
+		CHECK(module("kstats_demo", false) == -EAGAIN, "it is");
+		CHECK(!demo("outer", 1, 4), "demo");
+		DIST("tp", &d);
+		whole(&d);
+		CHECK(d.count == 4, "%s", d.text);
+		UNTRACE("tp");
+	}
+	TEST("a module with a kretprobe is unloaded: what was recorded stays, and a new one's calls are not its") {
+		TRACE("kstats_demo_outer --name fk --via kretprobe");
+		TRACE("kstats_demo_outer..kstats_demo_inner --name fp --via kprobe");
+		CHECK(!demo("outer", 1, 4), "demo");
+		CHECK(UNTIL(!module("kstats_demo", false)), "rmmod");
+		for (int loaded = 0; loaded < 2; loaded++) {
+			if (loaded)
+				CHECK(!load_demo_btf() && !demo("outer", 1, 2), "insmod");
+			DIST("fk", &d);
+			whole(&d);
+			CHECK(d.count == 4, "%s", d.text);
+			DIST("fp", &d);
+			whole(&d);
+			CHECK(d.count == 4, "%s", d.text);
+		}
+		TRACE("kstats_demo_outer --name again");
+		CHECK(!demo("outer", 1, 3), "demo");
+		DIST("again", &d);
+		whole(&d);
+		CHECK(d.count == 3, "%s", d.text);
+		CHECK(!sh("statpage untrace fk fp again"), "%s", out);
+	}
 }
 
 static void tests(void)
@@ -426,13 +523,16 @@ static void tests(void)
 		t_hammer(calls[i]);
 		t_filters(calls[i]);
 	}
+	t_both_at_once();
 	t_stack_args();
 	/* Later kernels have two such helpers; and where programs are preempted, others miss calls too. */
 	if (!preemptible() && sh("grep -q ' bpf_task_storage_get_recur$' /proc/kallsyms"))
 		t_own_calls();
 	t_pairs("fentry");
 	t_pairs("kprobe");
+	t_vfs_read();
 	t_tracepoints();
+	t_unload();
 }
 
 int main(void)
