@@ -27,8 +27,13 @@ add_file()
 
 add_test()
 {
-	local script
+	local script needs
 
+	needs=" $("$top/tests/vm-inner.sh" --needs "$1")"
+	if [[ $needs =~ \ serve=([^ ]*) ]]; then # another test's program
+		add_test "${BASH_REMATCH[1]}"
+		return
+	fi
 	for script in "$top/tests/$1.sh" "$top/tests/red/$1.sh"; do
 		[ ! -e "$script" ] || { cp "$script" "$dir/t/$1"; return; }
 	done
@@ -118,8 +123,8 @@ nogroup:x:65534:" >"$dir/etc/group"
 			btf=*) add_btf "${need#btf=}" ;;
 			host=*) add_file "$(command -v "${need#host=}" || echo "${need#host=}")" /t ;;
 			mod=*) add_mod "${need#mod=}" ;;
-			vm=* | named | oom) ;;
-			*) die "vm-inner.sh: $name needs '$need', expected ko=, with=, btf=, host=, mod=, vm=, oom or named" ;;
+			vm=* | named | oom | serve=* | T_*=*) ;;
+			*) die "vm-inner.sh: $name needs '$need', which is not in its list" ;;
 			esac
 		done
 	done

@@ -2,12 +2,16 @@
 /*
  * What the guest's tests share: the pages mapped by hand (the reader is a thing under test itself), files
  * of one line, descriptors over sockets, and waiting for what another context does.
+ *
+ * The pages are the module's, or with T_PAGES=serve in the environment those of `statpage serve`, which the
+ * reader finds by itself. Their clock is another, and what a filesystem does they do not.
  */
 #ifndef T_CSF_H
 #define T_CSF_H
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -22,12 +26,21 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "../include/uapi/threads_bpf.h"
 #include "../lib/coarse_stat_fs.h"
 #include "t.h"
 
 #define T_THREAD CSF_MOUNT "/thread-self"
 #define T_CPU	 CSF_MOUNT "/cpu"
 #define T_REFCNT "/sys/module/" CSF_FS_NAME "/refcnt"
+#define T_SLOTS	 "/sys/fs/bpf/statpage/threads-" THREADS_VERSION "/slots"
+
+static inline bool t_served(void)
+{
+	const char *pages = getenv("T_PAGES");
+
+	return pages && !strcmp(pages, "serve");
+}
 
 static inline uint32_t t_tid(void)
 {
@@ -144,22 +157,77 @@ static inline long t_refs(void)
 	return (long)t_read_num(T_REFCNT);
 }
 
-/* Map a page as long as its file says it is. NULL with errno. */
+/* How many threads have a page, in the server's own table. */
+static inline long t_served_threads(void)
+{
+	union bpf_attr attr = {.pathname = (uintptr_t)T_SLOTS};
+	const size_t len = THREADS_MAX * sizeof(uint64_t);
+	int fd = (int)syscall(SYS_bpf, BPF_OBJ_GET, &attr, sizeof(attr));
+	const volatile uint64_t *slots = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, 0);
+	long n = 0;
+
+	close(fd);
+	if (slots == MAP_FAILED)
+		return -1;
+	for (int i = 0; i < THREADS_MAX; i++)
+		n += slots[i] == THREADS_TAKEN;
+	munmap((void *)slots, len);
+	return n;
+}
+
+/* Map a page as long as its file says it is; a map of BPF says nothing. NULL with errno. */
 static inline const void *t_map_fd(int fd)
 {
 	struct stat st;
+	size_t len;
 	void *p;
 
 	if (fstat(fd, &st))
 		return NULL;
-	p = mmap(NULL, (size_t)st.st_size, PROT_READ, MAP_SHARED, fd, 0);
-	return p == MAP_FAILED ? NULL : p;
+	len = t_served() ? CSF_SERVE_BYTES : (size_t)st.st_size;
+	p = mmap(NULL, len, PROT_READ, MAP_SHARED, fd, 0);
+	if (p == MAP_FAILED)
+		return NULL;
+	/* As the reader does; of itself only the module's is so. */
+	if (t_served())
+		madvise(p, len, MADV_DONTFORK);
+	return p;
+}
+
+/* A descriptor of the calling thread's page, from the server. -1 with errno. */
+static inline int t_ask(void)
+{
+	long sock = csf_connect_(), fd = sock < 0 ? sock : csf_ask_(sock);
+	const struct csf_thread *pg;
+	int ret;
+
+	if (sock >= 0)
+		close((int)sock);
+	if (fd < 0) {
+		errno = (int)-fd;
+		return -1;
+	}
+	/* Such a page begins with a switch to its thread. */
+	pg = t_map_fd((int)fd);
+	ret = pg ? csf_begin_(pg) : -1;
+	if (pg)
+		munmap((void *)pg, CSF_SERVE_BYTES);
+	if (!ret)
+		return (int)fd;
+	close((int)fd);
+	return -1;
+}
+
+/* A descriptor of the calling thread's page. -1 with errno. */
+static inline int t_open(void)
+{
+	return t_served() ? t_ask() : open(T_THREAD, O_RDONLY | O_CLOEXEC);
 }
 
 /* This thread's page; the mapping alone holds the file. NULL with errno. */
 static inline const struct csf_thread *t_map(void)
 {
-	int fd = open(T_THREAD, O_RDONLY | O_CLOEXEC);
+	int fd = t_open();
 	const struct csf_thread *pg;
 
 	if (fd < 0)
@@ -172,6 +240,33 @@ static inline const struct csf_thread *t_map(void)
 static inline void t_unmap(const struct csf_thread *pg)
 {
 	munmap((void *)pg, (size_t)sysconf(_SC_PAGESIZE));
+}
+
+static long t_held0_;
+
+/* What is held for pages from here on: see t_held(). The caller's own page of the server stays, and counts not. */
+static inline void t_held_begin(void)
+{
+	if (t_served()) {
+		close(t_open());
+		t_held0_ = t_served_threads();
+	} else {
+		t_held0_ = t_refs();
+	}
+}
+
+/*
+ * So many references more than at t_held_begin(), to the module: open files and objects; or so many threads
+ * that have a page of the server's. They are freed by tasks that may not have come to it yet.
+ */
+static inline bool t_held(long refs, long threads)
+{
+	if (t_served())
+		return CHECK(T_UNTIL(t_served_threads() == t_held0_ + threads),
+			     "%ld threads have pages, expected %ld + %ld", t_served_threads(),
+			     t_held0_, threads);
+	return CHECK(T_UNTIL(t_refs() == t_held0_ + refs), "%ld references, expected %ld + %ld",
+		     t_refs(), t_held0_, refs);
 }
 
 static inline uint32_t t_flags(const struct csf_thread *pg)
@@ -339,7 +434,7 @@ static inline struct t_peer t_peer_start(int (*fn)(int sock))
 	peer.pid = fork();
 	if (!peer.pid) {
 		close(socks[0]);
-		fd = open(T_THREAD, O_RDONLY | O_CLOEXEC);
+		fd = t_open();
 		if (fd < 0 || t_send_fd(socks[1], fd))
 			_exit(99);
 		close(fd);

@@ -7,6 +7,8 @@
 
 # One line a test: the program (tests/NAME.c, or a script tests/NAME.sh or tests/red/NAME.sh), then
 #   ko=NAME    our module: loaded before the test, its filesystem mounted, and unloaded after it
+#   serve=NAME that program is what runs, once more, beside `statpage serve` and with its pages: see t_csf.h
+#   T_X=VALUE  a variable of its environment
 #   with=NAME  our module, or a file of ours by its path: there, as /ko/NAME.ko or /t/FILE
 #   btf=NAME   our module with BTF, as /ko/NAME_btf.ko
 #   host=NAME  a program of this machine: there, in the guest's PATH
@@ -38,6 +40,17 @@ t_export   ko=coarse_stat_fs ko=kstats ko=kstats_demo with=tools/statpage
 t_record   ko=coarse_stat_fs ko=kstats ko=kstats_demo with=tools/statpage
 t_pages    ko=coarse_stat_fs with=tools/statpage
 t_serve    with=tools/statpage with=build/tests/threads
+t_thread_serve  serve=t_thread with=tools/statpage mod=null_blk
+t_states_serve  serve=t_states with=tools/statpage ko=csf_states mod=null_blk
+t_cputime_serve serve=t_cputime with=tools/statpage vm=icount
+t_fresh_serve   serve=t_fresh with=tools/statpage vm=icount
+t_kvm_serve     serve=t_kvm with=tools/statpage vm=svm mod=kvm-amd
+t_exec_serve    serve=t_exec with=tools/statpage
+t_life_serve    serve=t_life with=tools/statpage
+t_misuse_serve  serve=t_misuse with=tools/statpage
+t_reader_serve  serve=t_reader with=tools/statpage
+t_hotplug_serve serve=t_hotplug with=tools/statpage
+t_stress_serve  serve=t_stress with=tools/statpage T_PAIRS=8000 T_STORM_S=5
 t_doctor   with=tools/statpage with=coarse_stat_fs with=kstats
 t_run      with=tools/statpage with=build/tests/workload with=build/tests/i386call
 t_run_bpf  with=tools/statpage with=build/tests/workload with=build/tests/i386call with=build/tests/bpf_ids
@@ -156,6 +169,28 @@ unload()
 	done
 }
 
+# The server, and when it is done with nothing of it.
+serve()
+{
+	local tries=0
+
+	statpage serve >/tmp/.served 2>&1 &
+	server=$!
+	until grep -q '^serving' /tmp/.served; do
+		tries=$((tries + 1))
+		[ $tries -lt 100 ] || { not_ok "$name: statpage serve does not start: $(cat /tmp/.served)"; return; }
+		sleep 0.2
+	done
+}
+
+end_serve()
+{
+	kill "$server"
+	wait "$server" || not_ok "$name: statpage serve ends with status $?: $(cat /tmp/.served)"
+	[ ! -e /sys/fs/bpf/statpage ] || not_ok "$name: statpage serve leaves /sys/fs/bpf/statpage"
+	umount /sys/fs/bpf
+}
+
 # What the kernel has said since the last look, without what this test is expected to make it say.
 said_by_kernel()
 {
@@ -187,7 +222,7 @@ judge()
 
 run()
 {
-	local name="$1" out=/tmp/.out loaded="" oom="" need
+	local name="$1" prog="$1" out=/tmp/.out loaded="" oom="" server="" need env=""
 	shift
 
 	echo "# $name"
@@ -195,9 +230,13 @@ run()
 		case $need in
 		ko=*) load "${need#ko=}" && loaded="${need#ko=} $loaded" ;;
 		oom) oom=1 ;;
+		serve=*) prog=${need#serve=} env="$env T_PAGES=serve" && serve ;;
+		T_*=*) env="$env $need" ;;
 		esac
 	done
-	{ "$name" 2>&1; echo $? >/tmp/.status; } | tee $out
+	# shellcheck disable=SC2086 # one word a variable
+	{ env $env "$prog" 2>&1; echo $? >/tmp/.status; } | tee $out
+	[ -z "$server" ] || end_serve
 	for need in $loaded; do unload "$need"; done
 	judge "$(cat /tmp/.status)" $out
 }

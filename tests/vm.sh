@@ -151,7 +151,7 @@ boot()
 
 main()
 {
-	local names name need needs vm vms="" programs=() files=() result=0 group
+	local names name program need needs vm vms="" programs=() files=() result=0 group
 
 	[ -n "${VM_KERNEL:-}" ] || choose_kernel "$@"
 	"$top/scripts/deps.sh" guest build
@@ -165,15 +165,16 @@ main()
 	[[ $names != *@(bpf|serve)* ]] || "$top/scripts/deps.sh" bpf
 	for name in $names; do
 		needs=$("$top/tests/vm-inner.sh" --needs "$name")
-		vm=default
-		[ -e "$top/tests/$name.sh" ] || [ -e "$top/tests/red/$name.sh" ] ||
-			programs+=("$name")
+		vm=default program=$name
 		for need in $needs; do
 			case $need in
 			vm=*) vm=${need#vm=} ;;
+			serve=*) program=${need#serve=} ;;
 			with=*/*) files+=("${need#with=}") ;;
 			esac
 		done
+		[ -e "$top/tests/$program.sh" ] || [ -e "$top/tests/red/$program.sh" ] ||
+			programs+=("$program")
 		declare -A groups
 		groups[$vm]+=" $name"
 		[[ " $vms " = *" $vm "* ]] || vms+=" $vm"
