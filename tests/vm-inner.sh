@@ -174,6 +174,7 @@ serve()
 {
 	local tries=0
 
+	: >/tmp/.served
 	statpage serve >/tmp/.served 2>&1 &
 	server=$!
 	until grep -q '^serving' /tmp/.served; do
