@@ -20,6 +20,7 @@
 #define TASK_RUNNING	     0x0
 #define TASK_UNINTERRUPTIBLE 0x2
 #define TASK_DEAD	     0x80
+#define TASK_WAKING	     0x200
 #define TASK_NOLOAD	     0x400
 #define TASK_RTLOCK_WAIT     0x1000
 #define PF_EXITING	     0x4
@@ -113,11 +114,13 @@ static __always_inline __u64 advance(struct csf_thread *pg)
 	return 0;
 }
 
-/* The bucket of a thread that blocked in this state; see README.md. */
-static __always_inline __u32 blocked_bucket(struct task_struct *task, __u32 state)
+/* The bucket of a thread that blocked; see README.md, and kmod/csf/thread.c. */
+static __always_inline __u32 blocked_bucket(struct task_struct *task)
 {
-	/* A signal turned its call of schedule() back. */
-	if (state == TASK_RUNNING)
+	/* Not the tracepoint's, which may be of before a signal turned the call of schedule() back. */
+	__u32 state = task->__state;
+
+	if (state == TASK_RUNNING || state == TASK_WAKING)
 		return CSF_RUNQ;
 	if (BPF_CORE_READ_BITFIELD(task, in_iowait))
 		return CSF_IOWAIT;
@@ -260,7 +263,7 @@ static __always_inline void switched_off(struct task_struct *task, __u32 state)
 		catch_up(pg, task, task->sched_info.run_delay - o->run_delay, pg->state);
 		came_to(pg, bpf_get_smp_processor_id());
 	}
-	pg->state = preempted ? CSF_RUNQ : blocked_bucket(task, state);
+	pg->state = preempted ? CSF_RUNQ : blocked_bucket(task);
 	o->nivcsw = task->nivcsw;
 	o->run_delay = task->sched_info.run_delay;
 	pg->nr_block = task->nvcsw - o->nvcsw_start;
