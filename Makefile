@@ -71,7 +71,7 @@ BTF      ?= $(firstword $(wildcard /sys/kernel/btf/vmlinux))
 BPF_NEEDS = $(if $(BPFTOOL),,bpftool) $(if $(shell command -v $(CLANG)),,clang) \
 	$(if $(BTF),,/sys/kernel/btf/vmlinux) \
 	$(shell echo 'int main(void) { return 0; }' | \
-		$(CC) -include bpf/libbpf.h -x c - -lbpf -o /dev/null 2>/dev/null || echo libbpf)
+		$(CC) -include bpf/libbpf.h -x c - -lbpf -lz -o /dev/null 2>/dev/null || echo libbpf)
 BPF_MISSING := $(strip $(BPF_NEEDS))
 ifeq ($(BPF_MISSING),)
 BPF_SRCS := \
@@ -84,7 +84,7 @@ BPF_SRCS := \
 	lib/engine_dist_bpf.c \
 	lib/serve_bpf.c
 BPF_TOOLS := tools/cmd_serve.c
-BPF_LIBS := -lbpf
+BPF_LIBS := -lbpf -lz
 else
 BPF_SRCS := lib/no_bpf.c
 BPF_TOOLS := tools/no_serve.c

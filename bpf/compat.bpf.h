@@ -129,4 +129,50 @@ static __always_inline bool compat_exit_reason(void *vcpu, __u32 isa, __u32 *rea
 	return true;
 }
 
+/*
+ * What tracepoints of KVM tell perf. Reasons are numbered as above. Without a look whether there is such a
+ * field the programs would not load where KVM's module is not.
+ */
+struct trace_event_raw_kvm_exit___compat {
+	unsigned int exit_reason;
+	__u32 isa;
+} __attribute__((preserve_access_index));
+
+struct trace_event_raw_kvm_vcpu_wakeup___compat {
+	__u64 ns;
+} __attribute__((preserve_access_index));
+
+struct trace_event_raw_kvm_userspace_exit___compat {
+	__u32 reason;
+	int errno;
+} __attribute__((preserve_access_index));
+
+/* 0: not known. */
+static __always_inline __u32 compat_told_exit(struct trace_event_raw_kvm_exit___compat *ctx, __u32 *reason)
+{
+	__u32 isa;
+
+	if (!bpf_core_field_exists(ctx->exit_reason) || !bpf_core_field_exists(ctx->isa))
+		return 0;
+	isa = ctx->isa;
+	*reason = isa == COMPAT_ISA_VMX ? ctx->exit_reason & 0xffff : ctx->exit_reason;
+	return isa;
+}
+
+static __always_inline __u64 compat_told_wakeup(struct trace_event_raw_kvm_vcpu_wakeup___compat *ctx)
+{
+	return bpf_core_field_exists(ctx->ns) ? ctx->ns : 0;
+}
+
+static __always_inline void compat_told_userspace(struct trace_event_raw_kvm_userspace_exit___compat *ctx,
+						  __u32 *reason, int *err)
+{
+	*reason = bpf_core_field_exists(ctx->reason) ? ctx->reason : 0;
+	*err = bpf_core_field_exists(ctx->errno) ? ctx->errno : 0;
+}
+
+/* By number, of a task that is there; from 6.2 on (3f0e6f2b41d3, bpf: Add bpf_task_from_pid() kfunc). */
+extern struct task_struct *bpf_task_from_pid(__s32 pid) __ksym __weak;
+extern void bpf_task_release(struct task_struct *task) __ksym __weak;
+
 #endif /* STATPAGE_COMPAT_BPF_H */

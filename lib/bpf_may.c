@@ -1,10 +1,15 @@
 /* SPDX-License-Identifier: MIT */
+#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 #include <linux/capability.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "lib/bpf_may.h"
 
@@ -32,4 +37,49 @@ static int say_nothing(enum libbpf_print_level level, const char *fmt, va_list a
 void bpf_be_quiet(void)
 {
 	libbpf_set_print(say_nothing);
+}
+
+/* Has the kernel a struct of that name? */
+static bool kernel_has(const char *name)
+{
+	struct btf *kernel = btf__load_vmlinux_btf();
+	bool found = kernel && btf__find_by_name_kind(kernel, name, BTF_KIND_STRUCT) > 0;
+
+	btf__free(kernel);
+	return found;
+}
+
+/* The first line of a file, which may be compressed, that begins with a word; false: there is none. */
+static bool line_of(const char *path, const char *start, char *line, int len)
+{
+	gzFile f = gzopen(path, "re");
+	bool found = false;
+
+	if (!f)
+		return false;
+	while (!found && gzgets(f, line, len))
+		found = !strncmp(line, start, strlen(start));
+	gzclose(f);
+	return found;
+}
+
+/* One that switches tasks in the kernel only where they wait, or ask whether they should. */
+static bool kernel_yields(void)
+{
+	char line[4096], path[128] = "/proc/config.gz";
+	struct utsname u;
+
+	if (line_of("/sys/kernel/debug/sched/preempt", "", line, sizeof(line)))
+		return strstr(line, "(none)") || strstr(line, "(voluntary)");
+	if (line_of("/proc/cmdline", "", line, sizeof(line)) && strstr(line, "preempt="))
+		return strstr(line, "preempt=none") || strstr(line, "preempt=voluntary");
+	if (!line_of(path, "CONFIG_PREEMPT", line, sizeof(line)) && !uname(&u))
+		snprintf(path, sizeof(path), "/boot/config-%s", u.release);
+	return line_of(path, "CONFIG_PREEMPT_NONE=y", line, sizeof(line)) ||
+	       line_of(path, "CONFIG_PREEMPT_VOLUNTARY=y", line, sizeof(line));
+}
+
+bool bpf_is_preempted(void)
+{
+	return kernel_has("tracepoint_ext") && !kernel_yields();
 }

@@ -11,4 +11,11 @@ bool bpf_may_load(void);
 /* Keep libbpf's own words from stderr: the engines say in one line what went wrong. */
 void bpf_be_quiet(void);
 
+/*
+ * May programs at raw tracepoints be preempted here? Then the kernel leaves out those that would begin on that
+ * CPU meanwhile. Those of system calls may be since 6.13, where struct tracepoint_ext came, unless the kernel
+ * preempts nobody; when that cannot be found out, they may.
+ */
+bool bpf_is_preempted(void);
+
 #endif /* LIB_BPF_MAY_H */

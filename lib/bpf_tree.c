@@ -17,13 +17,18 @@ _Static_assert((int)RUN_X86_64 == RTS_ABI_X86_64 && (int)RUN_I386 == RTS_ABI_I38
 		       (int)RUN_X32 == RTS_ABI_X32 && (int)RUN_OTHER == RTS_ABI_OTHER,
 	       "one numbering of ABIs");
 
+struct row {
+	struct run_key key;
+	uint32_t at; /* its place in the map */
+};
+
 /* A process, under the number of the life it leads now. */
 struct life {
 	struct life *next; /* of the hash chain */
 	uint32_t id;
-	struct proc *proc;    /* NULL: the watcher itself */
-	struct run_key *keys; /* of its rows */
-	size_t nr_keys, max_keys;
+	struct proc *proc; /* NULL: the watcher itself */
+	struct row *rows;
+	size_t nr_rows, max_rows;
 	uint64_t on_ns, user_ns, system_ns; /* of threads that are gone, earlier lives' too */
 	int status;
 	char *args;	    /* the command line, while it comes in pieces */
@@ -70,12 +75,12 @@ static struct life *life_new(struct bpf_tree *b, uint32_t id, struct proc *p)
 static void life_free(struct bpf_tree *b, struct life *l)
 {
 	take(b, l);
-	free(l->keys);
+	free(l->rows);
 	free(l->args);
 	free(l);
 }
 
-static void add_row(struct calls *c, const struct run_key *key, const struct run_row *row)
+static void add_row(struct calls *c, const struct run_key *key, const struct run_row *row, bool split)
 {
 	struct rts_errcount errs[RUN_NR_ERRS];
 	struct call_sum s = {
@@ -86,7 +91,7 @@ static void add_row(struct calls *c, const struct run_key *key, const struct run
 		.total_ns = row->total_ns,
 		.min_ns = row->min_ns,
 		.max_ns = row->max_ns,
-		.split_count = row->split_count,
+		.split_count = split ? row->count - row->unsplit_count : 0,
 		.waiting_ns = row->waiting_ns,
 		.errs = errs,
 		.slots = (const uint64_t *)row->slot,
@@ -128,27 +133,33 @@ static void add_kvm_row(struct kvm_watch **w, const struct run_key *key, const s
 	}
 }
 
-/* Add the rows of a life to its process; the last time they are taken out of the map. */
+/* Nobody writes there any more. The CPU that remembers the place remembers it for a life that is over. */
+static void give_back(const struct bpf_tree *b, const struct row *r)
+{
+	bpf_map_delete_elem(b->row_index, &r->key);
+	memset(&b->rows[r->at], 0, sizeof(b->rows[r->at]));
+	bpf_map_update_elem(b->free_rows, NULL, &r->at, BPF_ANY);
+}
+
+/* Add the rows of a life to its process; the last time they are given back. */
 static void add_rows(const struct bpf_tree *b, struct life *l, bool last)
 {
 	bool split = b->tree.engine.split != NULL;
-	struct run_row row;
 
-	for (size_t i = 0; i < l->nr_keys; i++) {
-		if (last ? bpf_map_lookup_and_delete_elem(b->rows, &l->keys[i], &row) :
-			   bpf_map_lookup_elem(b->rows, &l->keys[i], &row))
-			continue;
+	for (const struct row *r = l->rows; r < l->rows + l->nr_rows; r++) {
+		struct run_row row = b->rows[r->at];
+
+		if (last)
+			give_back(b, r);
 		if (!l->proc)
 			continue;
-		if (!split)
-			row.split_count = 0;
-		if (l->keys[i].abi >= RUN_KVM_EXIT)
-			add_kvm_row(&l->proc->kvm, &l->keys[i], &row);
+		if (r->key.abi >= RUN_KVM_EXIT)
+			add_kvm_row(&l->proc->kvm, &r->key, &row);
 		else
-			add_row(&l->proc->calls, &l->keys[i], &row);
+			add_row(&l->proc->calls, &r->key, &row, split);
 	}
 	if (last)
-		l->nr_keys = 0;
+		l->nr_rows = 0;
 }
 
 static void on_row(struct bpf_tree *b, const struct run_row_event *e)
@@ -157,23 +168,17 @@ static void on_row(struct bpf_tree *b, const struct run_row_event *e)
 
 	if (!l && !e->key.life)
 		l = life_new(b, 0, NULL);
-	if (l && l->nr_keys == l->max_keys) {
-		size_t max = l->max_keys ? l->max_keys * 2 : 16;
-		struct run_key *keys = realloc(l->keys, max * sizeof(*keys));
+	if (l && l->nr_rows == l->max_rows) {
+		size_t max = l->max_rows ? l->max_rows * 2 : 16;
+		struct row *rows = realloc(l->rows, max * sizeof(*rows));
 
-		if (!keys)
-			l = NULL;
-		else {
-			l->keys = keys;
-			l->max_keys = max;
-		}
+		if (!rows)
+			return; /* its calls are attempted, and in no row */
+		l->rows = rows;
+		l->max_rows = max;
 	}
-	if (!l) {
-		/* Nobody would find it again. Its calls are attempted, and in no row. */
-		bpf_map_delete_elem(b->rows, &e->key);
-		return;
-	}
-	l->keys[l->nr_keys++] = e->key;
+	if (l)
+		l->rows[l->nr_rows++] = (struct row){.key = e->key, .at = e->row};
 }
 
 static void set_cpu(struct life *l, const struct run_event *e)
@@ -190,7 +195,7 @@ static void add_ledger(struct calls *c, const struct run_event *e)
 {
 	c->lost.attempted += e->attempted;
 	c->lost.table_full += e->table_full;
-	c->lost.no_instance += e->no_exit;
+	c->lost.no_instance += e->half_seen;
 	c->lost.clock_back += e->clock_back;
 }
 
@@ -425,7 +430,7 @@ static void look_at(struct task *k, const struct run_thread *th)
 	struct rts_ledger *lost = &k->proc->calls.lost;
 
 	lost->table_full += th->table_full;
-	lost->no_instance += th->no_exit;
+	lost->no_instance += th->half_seen;
 	lost->clock_back += th->clock_back;
 	k->in_call = th->in_call;
 	k->abi = (enum rts_abi)th->abi;

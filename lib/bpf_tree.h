@@ -20,8 +20,10 @@ struct bpf_tree {
 	bool own_root; /* we started it, so we may wait for it */
 	bool named;    /* the tree has its command */
 	bool root_gone;
-	int rows;    /* descriptors: of the map of rows */
-	int threads; /* and of the iterator over live threads */
+	struct run_row *rows; /* the map, as memory */
+	int row_index;	      /* descriptors: of the map that leads there, */
+	int free_rows;	      /* of the one of rows that are free again, */
+	int threads;	      /* and of the iterator over live threads */
 };
 
 /* The root, counted from now on as life 1. 0 or -ENOMEM. */

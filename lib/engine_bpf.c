@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -27,6 +28,9 @@
 #define WAKE_BYTES	(1 << 20)
 #define CALIBRATE_CALLS 2000
 #define CALIBRATE_TURNS 5
+#define ROWS_PER_CPU	4096 /* of 3 kB */
+#define MIN_ROWS	8192
+#define MAX_ROWS	32768
 
 struct watch {
 	const struct run_opts *opts;
@@ -34,6 +38,7 @@ struct watch {
 	struct child child;
 	struct run_bpf *bpf;
 	struct ring_buffer *ring;
+	struct run_task *threads; /* the map, as memory */
 	uint64_t plain_ns; /* CALIBRATE_CALLS calls before anything was attached */
 	uint64_t lost_seen;
 	bool sees_kvm;
@@ -78,8 +83,27 @@ static uint64_t measure(void)
 	return best;
 }
 
+/* A map that may be mapped, as memory; NULL with errno. */
+static void *map_memory(const struct bpf_map *map)
+{
+	size_t len = (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map);
+	void *mem = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_SHARED, bpf_map__fd(map), 0);
+
+	return mem == MAP_FAILED ? NULL : mem;
+}
+
+static void unmap(const struct bpf_map *map, void *mem)
+{
+	if (mem)
+		munmap(mem, (size_t)bpf_map__value_size(map) * bpf_map__max_entries(map));
+}
+
 static void close_all(void)
 {
+	if (w.bpf) {
+		unmap(w.bpf->maps.rows, w.tree.rows);
+		unmap(w.bpf->maps.threads, w.threads);
+	}
 	ring_buffer__free(w.ring);
 	run_bpf__destroy(w.bpf);
 	w.ring = NULL;
@@ -94,26 +118,53 @@ static int on_message(void *ctx, void *data, size_t size)
 	return 0;
 }
 
-static int mark(pid_t pid, const struct run_task *mark, uint64_t flags)
+/* A place for a thread, as the programs take theirs; 0: all are in use. */
+static uint32_t place_take(void)
+{
+	uint32_t place;
+
+	if (!bpf_map_lookup_and_delete_elem(bpf_map__fd(w.bpf->maps.free_threads), NULL, &place))
+		return place;
+	place = __sync_fetch_and_add(&w.bpf->data->next_thread, 1);
+	return place < RUN_THREADS ? place : 0;
+}
+
+static void place_give(uint32_t place)
+{
+	w.threads[place] = (struct run_task){0};
+	bpf_map_update_elem(bpf_map__fd(w.bpf->maps.free_threads), NULL, &place, BPF_ANY);
+}
+
+/* Watch a process's leader from now on. Returns its place, -EEXIST if it is watched already, -errno. */
+static int mark(pid_t pid, const struct run_task *as)
 {
 	int fd = (int)syscall(SYS_pidfd_open, pid, 0), err = 0;
+	struct run_mark mark = {.thread = fd < 0 ? 0 : place_take()};
 
 	if (fd < 0)
 		return -errno;
-	if (bpf_map_update_elem(bpf_map__fd(w.bpf->maps.tasks), &fd, mark, flags))
+	if (!mark.thread) {
+		close(fd);
+		return -ENOSPC;
+	}
+	w.threads[mark.thread] = *as;
+	if (bpf_map_update_elem(bpf_map__fd(w.bpf->maps.marks), &fd, &mark, BPF_NOEXIST)) {
 		err = -errno;
+		place_give(mark.thread);
+	}
 	close(fd);
-	return err;
+	return err ? err : (int)mark.thread;
 }
 
-static void unmark_self(void)
+static void unmark_self(int place)
 {
 	int fd = (int)syscall(SYS_pidfd_open, getpid(), 0);
 
-	if (fd < 0)
-		return;
-	bpf_map_delete_elem(bpf_map__fd(w.bpf->maps.tasks), &fd);
-	close(fd);
+	if (fd >= 0) {
+		bpf_map_delete_elem(bpf_map__fd(w.bpf->maps.marks), &fd);
+		close(fd);
+	}
+	place_give((uint32_t)place);
 }
 
 /* Count a number of calls of ours: what a call costs, and in which pid namespace we are. */
@@ -121,13 +172,13 @@ static int calibrate(void)
 {
 	struct run_task t = {.special = RUN_CALIBRATES, .tid = getpid()};
 	struct rts_engine *e = &w.tree.tree.engine;
+	int place = mark(getpid(), &t);
 	uint64_t ns;
-	int ret = mark(getpid(), &t, BPF_ANY);
 
-	if (ret)
-		return ret;
+	if (place < 0)
+		return place;
 	ns = measure();
-	unmark_self();
+	unmark_self(place);
 	ring_buffer__consume(w.ring);
 	bpf_tree_drop_own(&w.tree);
 	e->has_cost = true;
@@ -135,38 +186,64 @@ static int calibrate(void)
 	return 0;
 }
 
+/* Load the programs of one of the two kinds that bpf/run.bpf.c has, and those that are of no kind. */
+static void choose_programs(const char *kind)
+{
+	struct bpf_program *prog;
+
+	bpf_object__for_each_program(prog, w.bpf->obj) {
+		const char *name = bpf_program__name(prog);
+
+		if (strncmp(name, "raw_", 4) && strncmp(name, "perf_", 5))
+			continue;
+		bpf_program__set_autoload(prog, !strncmp(name, kind, strlen(kind)));
+		bpf_program__set_autoattach(prog, !strstr(name, "_kvm_"));
+	}
+}
+
 /* Tracepoints of KVM are there when its module is. */
 static bool attach_kvm(void)
 {
-	struct {
-		struct bpf_program *prog;
-		struct bpf_link **link;
-	} of_kvm[] = {
-		{w.bpf->progs.kvm_userspace_exit, &w.bpf->links.kvm_userspace_exit},
-		{w.bpf->progs.kvm_vcpu_wakeup, &w.bpf->links.kvm_vcpu_wakeup},
-		{w.bpf->progs.kvm_entry, &w.bpf->links.kvm_entry},
-		{w.bpf->progs.kvm_exit, &w.bpf->links.kvm_exit},
-	};
+	for (int i = 0; i < w.bpf->skeleton->prog_cnt; i++) {
+		struct bpf_prog_skeleton *s = &w.bpf->skeleton->progs[i];
 
-	for (size_t i = 0; i < sizeof(of_kvm) / sizeof(of_kvm[0]); i++) {
-		*of_kvm[i].link = bpf_program__attach(of_kvm[i].prog);
-		if (!*of_kvm[i].link)
+		if (!strstr(s->name, "_kvm_") || !bpf_program__autoload(*s->prog))
+			continue;
+		*s->link = bpf_program__attach(*s->prog);
+		if (!*s->link)
 			return false;
 	}
 	return true;
 }
 
+/* As many rows as the machine may have use for: they are memory of the kernel, in use or not. */
+static int size_maps(void)
+{
+	int cpus = libbpf_num_possible_cpus();
+	uint32_t n = cpus < 0 ? MAX_ROWS : (uint32_t)cpus * ROWS_PER_CPU;
+	int ret;
+
+	n = n < MIN_ROWS ? MIN_ROWS : n > MAX_ROWS ? MAX_ROWS : n;
+	w.bpf->rodata->nr_rows = n;
+	ret = bpf_map__set_max_entries(w.bpf->maps.rows, n);
+	if (!ret)
+		ret = bpf_map__set_max_entries(w.bpf->maps.row_index, n);
+	if (!ret)
+		ret = bpf_map__set_max_entries(w.bpf->maps.free_rows, n);
+	return ret;
+}
+
 static int load(void)
 {
-	struct bpf_program *prog = NULL;
 	int ret;
 
 	w.bpf = run_bpf__open();
 	if (!w.bpf)
 		return -errno;
-	while ((prog = bpf_object__next_program(w.bpf->obj, prog)))
-		if (!strncmp(bpf_program__name(prog), "kvm_", 4))
-			bpf_program__set_autoattach(prog, false);
+	choose_programs(bpf_is_preempted() ? "perf_" : "raw_");
+	ret = size_maps();
+	if (ret)
+		return ret;
 	w.bpf->rodata->exec_nr = SYS_execve;
 	w.bpf->rodata->execveat_nr = SYS_execveat;
 	w.bpf->rodata->ioctl_nr = SYS_ioctl;
@@ -174,6 +251,12 @@ static int load(void)
 	ret = run_bpf__load(w.bpf);
 	if (ret)
 		return ret;
+	w.tree.rows = map_memory(w.bpf->maps.rows);
+	w.threads = w.tree.rows ? map_memory(w.bpf->maps.threads) : NULL;
+	if (!w.threads)
+		return -errno;
+	w.tree.row_index = bpf_map__fd(w.bpf->maps.row_index);
+	w.tree.free_rows = bpf_map__fd(w.bpf->maps.free_rows);
 	w.plain_ns = measure();
 	ret = run_bpf__attach(w.bpf);
 	if (ret)
@@ -182,7 +265,6 @@ static int load(void)
 	w.ring = ring_buffer__new(bpf_map__fd(w.bpf->maps.events), on_message, NULL, NULL);
 	if (!w.ring)
 		return -errno;
-	w.tree.rows = bpf_map__fd(w.bpf->maps.rows);
 	w.tree.threads = bpf_link__fd(w.bpf->links.list_threads);
 	return calibrate();
 }
@@ -227,8 +309,8 @@ static int start(struct run_sink *sink)
 		return ret;
 	t.tid = pid;
 	w.tree.own_root = true;
-	ret = mark(pid, &t, BPF_ANY);
-	if (!ret)
+	ret = mark(pid, &t);
+	if (ret >= 0)
 		ret = bpf_tree_root(&w.tree, pid);
 	if (ret) {
 		sink->warn(sink, "cannot watch pid %d: %s", pid, strerror(-ret));
@@ -266,8 +348,8 @@ static int join(pid_t pid, void *found)
 	if (pid == getpid() || procfs_is_kthread(pid))
 		return 0;
 	t.life = __sync_add_and_fetch(&w.bpf->data->last_life, 1);
-	ret = mark(pid, &t, BPF_NOEXIST);
-	if (ret)
+	ret = mark(pid, &t);
+	if (ret < 0)
 		return ret == -EEXIST || ret == -ESRCH ? 0 : ret;
 	++*(int *)found;
 	return bpf_tree_join(&w.tree, pid, t.life);
@@ -306,13 +388,13 @@ static int attach(struct run_sink *sink)
 {
 	pid_t pid = w.opts->attach;
 	struct run_task t = {.life = 1, .root = 1, .tid = pid, .adopting = 1};
-	int ret = mark(pid, &t, BPF_ANY);
+	int ret = mark(pid, &t);
 
 	if (ret == -ESRCH) {
 		sink->warn(sink, "no process has the pid %d", pid);
 		return ret;
 	}
-	if (ret) {
+	if (ret < 0) {
 		sink->warn(sink, "pid %d cannot be watched: %s", pid,
 			   ret == -EINVAL ? "it is a thread, not a process" : strerror(-ret));
 		return ret;
@@ -356,9 +438,33 @@ static void on_signals(void)
 	}
 }
 
+/* Events that the kernel says it left out of a program. Calls left out are known from their other end. */
+static uint64_t missed(void)
+{
+	const struct bpf_program *of[] = {
+		w.bpf->progs.raw_fork,	    w.bpf->progs.raw_exec,
+		w.bpf->progs.raw_exit,	    w.bpf->progs.raw_kvm_entry,
+		w.bpf->progs.raw_kvm_exit,  w.bpf->progs.raw_kvm_userspace_exit,
+		w.bpf->progs.perf_fork,	    w.bpf->progs.perf_exec,
+		w.bpf->progs.perf_exit,	    w.bpf->progs.perf_kvm_entry,
+		w.bpf->progs.perf_kvm_exit, w.bpf->progs.perf_kvm_userspace_exit,
+	};
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(of[0]); i++) {
+		struct bpf_prog_info info = {0};
+		uint32_t len = sizeof(info);
+
+		if (bpf_program__fd(of[i]) >= 0 &&
+		    !bpf_obj_get_info_by_fd(bpf_program__fd(of[i]), &info, &len))
+			sum += info.recursion_misses;
+	}
+	return sum;
+}
+
 static void check_lost(void)
 {
-	uint64_t lost = w.bpf->bss->lost_events + w.bpf->bss->lost_forks;
+	uint64_t lost = w.bpf->bss->lost_events + w.bpf->bss->lost_forks + missed();
 	struct tree *t = &w.tree.tree;
 
 	if (lost == w.lost_seen)

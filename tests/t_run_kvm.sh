@@ -66,47 +66,32 @@ hw()
 		grep -o "\"name\":\"$1\",\"reason\":[0-9]*,\"count\":[0-9]*" | cut -d: -f4
 }
 
-# Where programs are preempted (6.13 and later) they leave out what other threads do on that CPU meanwhile.
-case $(uname -r) in
-6.[1-9].* | 6.1[0-2].*) exact=1 ;;
-*) exact=0 ;;
+both --engine bpf -f jsonl -o out -- vmm io:100 mmio:50
+is "$(vcpu out vcpus)" "$(vcpu in vcpus)" "virtual CPUs"
+is "$(hw ioio)$(hw io_instruction)" "$(reasons out | awk '$1 == "io" { print $2 }')" "exits of the hardware for ports"
+case $(grep -o '"isa":"[a-z]*"' out | sort -u) in
+'"isa":"svm"') [ "$(hw npf)" -ge 50 ] || is "$(hw npf)" "50 or more" "faults of the guest" ;;
+'"isa":"vmx"') [ "$(hw ept_misconfig)" -ge 1 ] || is "$(hw ept_misconfig)" "1 or more" "faults of the guest" ;;
+*) is "$(grep -o '"isa":[^,]*' out)" '"isa":"svm"' "isa" ;;
 esac
-if [ $exact = 0 ]; then
-	for case in "exits by reason are what the host counts itself, with those of the hardware" \
-		"a guest that halts in the kernel is not running" \
-		"a run call that has not come back is in flight, and its guest's time is told"; do
-		begin "bpf: $case"
-		skip "programs are preempted on this kernel"
-	done
-	end_case
-else
-	both --engine bpf -f jsonl -o out -- vmm io:100 mmio:50
-	is "$(vcpu out vcpus)" "$(vcpu in vcpus)" "virtual CPUs"
-	is "$(hw ioio)$(hw io_instruction)" "$(reasons out | awk '$1 == "io" { print $2 }')" "exits of the hardware for ports"
-	case $(grep -o '"isa":"[a-z]*"' out | sort -u) in
-	'"isa":"svm"') [ "$(hw npf)" -ge 50 ] || is "$(hw npf)" "50 or more" "faults of the guest" ;;
-	'"isa":"vmx"') [ "$(hw ept_misconfig)" -ge 1 ] || is "$(hw ept_misconfig)" "1 or more" "faults of the guest" ;;
-	*) is "$(grep -o '"isa":[^,]*' out)" '"isa":"svm"' "isa" ;;
-	esac
-	[ "$(vcpu out in_guest_ns)" -lt "$(vcpu out run_call_ns)" ] ||
-		is "$(vcpu out in_guest_ns)" "less than $(vcpu out run_call_ns)" "in_guest_ns"
-	is "$(grep -c '"cannot_see":"[^"]*virtual CPU exits' out)" 0 "the engine says that it cannot see them"
-	end "bpf: exits by reason are what the host counts itself, with those of the hardware"
+[ "$(vcpu out in_guest_ns)" -lt "$(vcpu out run_call_ns)" ] ||
+	is "$(vcpu out in_guest_ns)" "less than $(vcpu out run_call_ns)" "in_guest_ns"
+is "$(grep -c '"cannot_see":"[^"]*virtual CPU exits' out)" 0 "the engine says that it cannot see them"
+end "bpf: exits by reason are what the host counts itself, with those of the hardware"
 
-	both --engine bpf -f jsonl -o out -- vmm -i halt:500
-	[ "$(vcpu out halted_ns)" -gt 300000000 ] || is "$(vcpu out halted_ns)" ">300 ms" "halted_ns"
-	is $(($(vcpu out guest_run_ns) + $(vcpu out halted_ns))) "$(vcpu out run_call_ns)" "guest_run_ns and halted_ns"
-	is "$(grep -c '"guest_run_source":"kvm_vcpu_wakeup"' out)" 2 "source"
-	[ "$(hw hlt)" -ge 1 ] || is "$(hw hlt)" "1 or more" "halts of the hardware"
-	end "bpf: a guest that halts in the kernel is not running"
+both --engine bpf -f jsonl -o out -- vmm -i halt:500
+[ "$(vcpu out halted_ns)" -gt 300000000 ] || is "$(vcpu out halted_ns)" ">300 ms" "halted_ns"
+is $(($(vcpu out guest_run_ns) + $(vcpu out halted_ns))) "$(vcpu out run_call_ns)" "guest_run_ns and halted_ns"
+is "$(grep -c '"guest_run_source":"kvm_vcpu_wakeup"' out)" 2 "source"
+[ "$(hw hlt)" -ge 1 ] || is "$(hw hlt)" "1 or more" "halts of the hardware"
+end "bpf: a guest that halts in the kernel is not running"
 
-	both --engine bpf -f jsonl -o out --interval 100ms -- vmm io:100 spin:1500
-	grep '"reason":"interval"' out | grep -q '"vcpu":{"vcpus":[12],"exits":[0-9]*,[^}]*"in_flight":[12]' ||
-		is "$(grep '"reason":"interval"' out | grep -o '"vcpu":{[^[]*' | tail -n 1)" "in_flight 1" \
-			"while it runs"
-	[ "$(vcpu out in_guest_ns)" -gt 1000000000 ] || is "$(vcpu out in_guest_ns)" "> 1 s" "in_guest_ns"
-	end "bpf: a run call that has not come back is in flight, and its guest's time is told"
-fi
+both --engine bpf -f jsonl -o out --interval 100ms -- vmm io:100 spin:1500
+grep '"reason":"interval"' out | grep -q '"vcpu":{"vcpus":[12],"exits":[0-9]*,[^}]*"in_flight":[12]' ||
+	is "$(grep '"reason":"interval"' out | grep -o '"vcpu":{[^[]*' | tail -n 1)" "in_flight 1" \
+		"while it runs"
+[ "$(vcpu out in_guest_ns)" -gt 1000000000 ] || is "$(vcpu out in_guest_ns)" "> 1 s" "in_guest_ns"
+end "bpf: a run call that has not come back is in flight, and its guest's time is told"
 
 rm -f out
 statpage run --kvm-stats -f jsonl -o out -- workload filtered vmm io:100 2>err

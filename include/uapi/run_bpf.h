@@ -15,6 +15,8 @@
 #define RUN_NR_ERRS  6	 /* errnos a row tells apart */
 #define RUN_TEXT     512 /* bytes of a command line in one event */
 #define RUN_CHUNKS   128 /* such events at most */
+#define RUN_THREADS  65536 /* watched at a time, and number 0 is none */
+#define RUN_RECENT   256   /* rows that a CPU remembers */
 
 /* In the order of enum rts_abi. */
 enum run_abi { RUN_X86_64, RUN_I386, RUN_X32, RUN_OTHER };
@@ -36,7 +38,13 @@ enum run_special {
 };
 
 /* The mark of a watched thread, in task storage: it goes with the task. */
+struct run_mark {
+	__u32 thread; /* its place among the threads; 0: none any more */
+};
+
+/* A watched thread. Its place is its own from its mark to its end. */
 struct run_task {
+	__u64 task; /* address of its task_struct; 0: not known yet, or free */
 	__u64 enter_ns;
 	__u64 waiting_ns; /* off CPU since enter_ns */
 	__u64 off_since;  /* switched away from at, or 0 */
@@ -45,7 +53,7 @@ struct run_task {
 	/* Of this life: */
 	__u64 attempted;  /* calls */
 	__u64 table_full; /* calls that found no room for a row */
-	__u64 no_exit;	  /* calls whose return was missed */
+	__u64 half_seen;  /* calls of which the begin or the return was missed */
 	__u64 clock_back;
 	__u32 life;
 	__u32 nr;
@@ -56,8 +64,8 @@ struct run_task {
 	__u8 exec_pending; /* its execve succeeded and has not returned yet */
 	__u8 first_exec;   /* that of the program asked for: no life ends */
 	__u8 adopting;	   /* a leader whose threads are to be marked */
-	__u8 dead;
-	__u8 root; /* the end of this thread is worth a wake-up */
+	__u8 has_called;   /* a return without a call is one whose begin was missed */
+	__u8 root;	   /* the end of this thread is worth a wake-up */
 	/* Of the run call of a virtual CPU that it is in: */
 	__u64 guest_since; /* entered the guest at, or 0 */
 	__u64 exit_since;  /* left it at, or 0 */
@@ -68,14 +76,31 @@ struct run_task {
 };
 
 /*
- * A row is written on its CPU only, with preemption off: no atomics, and no memory for CPUs that a
- * process never runs on.
+ * A row is written on its CPU only, with preemption off: no atomics, and no rows for CPUs that a process
+ * never runs on.
  */
 struct run_key {
 	__u32 life;
 	__u32 nr;
 	__u16 abi;
 	__u16 cpu;
+};
+
+/*
+ * What a CPU remembers, so that a call takes no look into task storage or a hash: the thread that was
+ * found here last, and rows. Neither is believed without a look: a place knows its task, and a life's
+ * number never comes again.
+ */
+struct run_recent {
+	__u32 life, nr;
+	__u32 abi;
+	__u32 row; /* 0: nothing remembered */
+};
+
+struct run_here {
+	__u32 thread;
+	__u32 pad;
+	struct run_recent recent[RUN_RECENT];
 };
 
 struct run_err {
@@ -86,7 +111,7 @@ struct run_err {
 
 struct run_row {
 	__u64 count, errors, total_ns, min_ns, max_ns;
-	__u64 split_count, waiting_ns; /* calls of which we know how long they were off CPU */
+	__u64 unsplit_count, waiting_ns; /* calls of which we do not know how long they were off CPU */
 	__u64 guest_ns, halted_ns; /* of RUN_KVM_EXIT; its errors are exits with nothing to do */
 	struct run_err errs[RUN_NR_ERRS]; /* errors beyond are in the sum alone */
 	__u64 slot[RUN_NR_SLOTS];
@@ -111,13 +136,14 @@ struct run_event {
 	__u32 pad2;
 	__u64 time_ns;
 	__u64 on_ns, user_ns, system_ns; /* of the thread: exact, and by ticks */
-	__u64 attempted, table_full, no_exit, clock_back;
+	__u64 attempted, table_full, half_seen, clock_back;
 	char comm[16];
 };
 
 struct run_row_event {
 	__u32 type;
 	struct run_key key;
+	__u32 row;
 };
 
 struct run_args_event {
@@ -132,7 +158,7 @@ struct run_args_event {
 struct run_thread {
 	__u64 enter_ns;
 	__u64 request; /* second argument of the call */
-	__u64 table_full, no_exit, clock_back;
+	__u64 table_full, half_seen, clock_back;
 	__u32 life;
 	__s32 tid;
 	__u32 nr;

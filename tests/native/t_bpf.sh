@@ -171,7 +171,7 @@ else
 	after_forks
 	check test "$(wc -l <"$tmp/ids")" -gt 8 "programs and maps of the watcher were not found"
 	while read -r kind id; do
-		if [ "$kind" = map ] && bpftool map show id "$id" | grep -q 'name rows'; then
+		if [ "$kind" = map ] && bpftool map show id "$id" | grep -q 'name row_index'; then
 			bpftool map dump id "$id" -j >"$tmp/rows"
 		fi
 	done <"$tmp/ids"
