@@ -148,7 +148,8 @@ struct trace_event_raw_kvm_userspace_exit___compat {
 } __attribute__((preserve_access_index));
 
 /* 0: not known. */
-static __always_inline __u32 compat_told_exit(struct trace_event_raw_kvm_exit___compat *ctx, __u32 *reason)
+static __always_inline __u32 compat_told_exit(struct trace_event_raw_kvm_exit___compat *ctx,
+					      __u32 *reason)
 {
 	__u32 isa;
 
@@ -159,13 +160,14 @@ static __always_inline __u32 compat_told_exit(struct trace_event_raw_kvm_exit___
 	return isa;
 }
 
-static __always_inline __u64 compat_told_wakeup(struct trace_event_raw_kvm_vcpu_wakeup___compat *ctx)
+static __always_inline __u64
+compat_told_wakeup(struct trace_event_raw_kvm_vcpu_wakeup___compat *ctx)
 {
 	return bpf_core_field_exists(ctx->ns) ? ctx->ns : 0;
 }
 
-static __always_inline void compat_told_userspace(struct trace_event_raw_kvm_userspace_exit___compat *ctx,
-						  __u32 *reason, int *err)
+static __always_inline void compat_told_userspace(
+	struct trace_event_raw_kvm_userspace_exit___compat *ctx, __u32 *reason, int *err)
 {
 	*reason = bpf_core_field_exists(ctx->reason) ? ctx->reason : 0;
 	*err = bpf_core_field_exists(ctx->errno) ? ctx->errno : 0;

@@ -294,7 +294,8 @@ static __noinline __u32 row_find(__u32 life, __u32 abi, __u32 nr)
 	return row ? *row : row_new(&key);
 }
 
-static __always_inline struct run_row *row_of(struct run_here *h, struct run_task *t, __u16 abi, __u32 nr)
+static __always_inline struct run_row *row_of(struct run_here *h, struct run_task *t, __u16 abi,
+					      __u32 nr)
 {
 	struct run_recent *r = &h->recent[(nr + t->life * 61 + abi * 29) % RUN_RECENT];
 	__u32 row = r->row;
@@ -311,7 +312,8 @@ static __always_inline struct run_row *row_of(struct run_here *h, struct run_tas
 /* The guest came back for an interrupt that can be put in now. If it is run again without, that was for
  * nothing.
  */
-static __always_inline void window_call(struct run_here *h, struct run_task *t, struct task_struct *task)
+static __always_inline void window_call(struct run_here *h, struct run_task *t,
+					struct task_struct *task)
 {
 	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
 	__u64 request = PT_REGS_PARM2_CORE_SYSCALL(regs);

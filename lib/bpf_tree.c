@@ -80,7 +80,8 @@ static void life_free(struct bpf_tree *b, struct life *l)
 	free(l);
 }
 
-static void add_row(struct calls *c, const struct run_key *key, const struct run_row *row, bool split)
+static void add_row(struct calls *c, const struct run_key *key, const struct run_row *row,
+		    bool split)
 {
 	struct rts_errcount errs[RUN_NR_ERRS];
 	struct call_sum s = {

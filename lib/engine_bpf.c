@@ -39,7 +39,7 @@ struct watch {
 	struct run_bpf *bpf;
 	struct ring_buffer *ring;
 	struct run_task *threads; /* the map, as memory */
-	uint64_t plain_ns; /* CALIBRATE_CALLS calls before anything was attached */
+	uint64_t plain_ns;	  /* CALIBRATE_CALLS calls before anything was attached */
 	uint64_t lost_seen;
 	bool sees_kvm;
 	bool let_go;
@@ -191,7 +191,8 @@ static void choose_programs(const char *kind)
 {
 	struct bpf_program *prog;
 
-	bpf_object__for_each_program(prog, w.bpf->obj) {
+	bpf_object__for_each_program(prog, w.bpf->obj)
+	{
 		const char *name = bpf_program__name(prog);
 
 		if (strncmp(name, "raw_", 4) && strncmp(name, "perf_", 5))

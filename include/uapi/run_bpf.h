@@ -11,10 +11,10 @@
 #include <linux/types.h>
 
 #define RUN_BITS     3
-#define RUN_NR_SLOTS 368 /* of calls shorter than 2^48 ns, 3 days; longer ones are in the last */
-#define RUN_NR_ERRS  6	 /* errnos a row tells apart */
-#define RUN_TEXT     512 /* bytes of a command line in one event */
-#define RUN_CHUNKS   128 /* such events at most */
+#define RUN_NR_SLOTS 368   /* of calls shorter than 2^48 ns, 3 days; longer ones are in the last */
+#define RUN_NR_ERRS  6	   /* errnos a row tells apart */
+#define RUN_TEXT     512   /* bytes of a command line in one event */
+#define RUN_CHUNKS   128   /* such events at most */
 #define RUN_THREADS  65536 /* watched at a time, and number 0 is none */
 #define RUN_RECENT   256   /* rows that a CPU remembers */
 
@@ -111,7 +111,8 @@ struct run_err {
 
 struct run_row {
 	__u64 count, errors, total_ns, min_ns, max_ns;
-	__u64 unsplit_count, waiting_ns; /* calls of which we do not know how long they were off CPU */
+	__u64 unsplit_count,
+		waiting_ns;	   /* calls of which we do not know how long they were off CPU */
 	__u64 guest_ns, halted_ns; /* of RUN_KVM_EXIT; its errors are exits with nothing to do */
 	struct run_err errs[RUN_NR_ERRS]; /* errors beyond are in the sum alone */
 	__u64 slot[RUN_NR_SLOTS];
