@@ -78,12 +78,23 @@ struct {
 	__type(value, struct run_here);
 } heres SEC(".maps");
 
+/* Where a life has its counters page. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(map_flags, BPF_F_NO_PREALLOC);
+	__uint(max_entries, 4096);
+	__type(key, __u32);
+	__type(value, __u64);
+} pages SEC(".maps");
+
 struct {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 8 << 20);
 } events SEC(".maps");
 
-const volatile __u32 exec_nr, execveat_nr, ioctl_nr; /* of the watcher's ABI */
+const volatile __u32 exec_nr, execveat_nr, ioctl_nr; /* of the watcher's ABI, as those below */
+const volatile __u32 memfd_nr, mmap_nr, exit_group_nr;
+const volatile char page_name[32]; /* of the memfd of a counters page; NUL-terminated */
 const volatile __u64 wake_bytes; /* wake the watcher when this much is to be read */
 const volatile __u32 nr_rows;
 
@@ -91,6 +102,7 @@ __u32 last_life = 1;   /* the first is the root's */
 __u32 next_thread = 1; /* and no. 0 is none */
 __u32 next_row = 1;
 __u32 watcher_level; /* of the watcher's pid namespace */
+__u32 has_pages;     /* some life has, or had, a counters page */
 __u64 lost_events;   /* the ring was full */
 __u64 lost_forks;    /* children that could not be marked */
 
@@ -328,6 +340,37 @@ static __always_inline void window_call(struct run_here *h, struct run_task *t,
 		row->errors++;
 }
 
+/* Is it the counters page that this call maps? Its thread does so next, or it is none. */
+static __always_inline void maps_call(struct run_task *t, struct task_struct *task)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+
+	if (t->nr != mmap_nr || (__u32)PT_REGS_PARM5_CORE_SYSCALL(regs) != t->page_fd)
+		return;
+	t->special = RUN_PLAIN;
+	t->at_return |= RUN_RETURN_MMAP;
+}
+
+/* The program's counters, while they can be read: it is about to end or to execute another program. */
+static __noinline int tell_counters(__u32 life)
+{
+	__u64 *at = bpf_map_lookup_elem(&pages, &life);
+	struct run_counters_event *e;
+
+	if (!at)
+		return 0;
+	e = reserve(sizeof(*e));
+	if (!e)
+		return 0;
+	e->type = RUN_COUNTERS;
+	e->life = life;
+	if (bpf_probe_read_user(e->page, sizeof(e->page), (void *)*at))
+		bpf_ringbuf_discard(e, BPF_RB_NO_WAKEUP);
+	else
+		bpf_ringbuf_submit(e, wake_flags(false));
+	return 0;
+}
+
 /* False: the call does not count. */
 static __always_inline bool special_call(struct run_here *h, struct run_task *t,
 					 struct task_struct *task)
@@ -335,6 +378,9 @@ static __always_inline bool special_call(struct run_here *h, struct run_task *t,
 	switch (t->special) {
 	case RUN_WINDOW:
 		window_call(h, t, task);
+		return true;
+	case RUN_MAPS:
+		maps_call(t, task);
 		return true;
 	case RUN_ARMED:
 		if (t->nr != exec_nr && t->nr != execveat_nr)
@@ -371,6 +417,10 @@ static __always_inline int call_begins(long id)
 		return 0;
 	if (t->in_call)
 		t->half_seen++;
+	if (t->nr == memfd_nr)
+		t->at_return |= RUN_RETURN_MEMFD;
+	if (has_pages && (t->nr == exit_group_nr || t->nr == exec_nr))
+		tell_counters(t->life);
 	t->in_call = 1;
 	t->has_called = 1;
 	t->attempted++;
@@ -507,9 +557,52 @@ static __always_inline void exec_done(struct task_struct *task, struct run_task 
 	if (!t->first_exec)
 		t->attempted = t->table_full = t->half_seen = t->clock_back = 0;
 	t->first_exec = 0;
-	t->exec_pending = 0;
 	t->life = life;
 	tell_args(task, life);
+}
+
+/* A memfd whose name is a counters page's: the watcher opens it, while its process lives. */
+static __always_inline void memfd_made(struct task_struct *task, struct run_task *t, long fd)
+{
+	struct pt_regs *regs = (struct pt_regs *)bpf_task_pt_regs(task);
+	char name[sizeof(page_name)] = {};
+	struct run_event *e;
+
+	bpf_probe_read_user_str(name, sizeof(name), (void *)PT_REGS_PARM1_CORE_SYSCALL(regs));
+	for (int i = 0; i < (int)sizeof(name) && (i == 0 || name[i - 1]); i++)
+		if (name[i] != page_name[i])
+			return;
+	e = event_new(RUN_MEMFD, task, t);
+	if (!e)
+		return;
+	e->status = fd;
+	bpf_ringbuf_submit(e, wake_flags(true));
+	t->page_fd = fd;
+	t->special = RUN_MAPS;
+}
+
+static __always_inline void page_mapped(struct run_task *t, __u64 at)
+{
+	__u32 life = t->life;
+
+	has_pages = 1;
+	bpf_map_update_elem(&pages, &life, &at, BPF_ANY);
+}
+
+/* What a few calls have to do when they return. Their arguments are those of this machine's own ABI. */
+static __always_inline void returns(struct task_struct *task, struct run_task *t, long ret)
+{
+	__u8 what = t->at_return;
+	bool failed = ret < 0 && ret >= -MAX_ERRNO;
+
+	t->at_return = 0;
+	/* Only here has the successful execve been counted: with the old program. */
+	if (what & RUN_RETURN_EXEC)
+		exec_done(task, t);
+	else if (what & RUN_RETURN_MEMFD && t->abi == RUN_X86_64 && !failed)
+		memfd_made(task, t, ret);
+	else if (what & RUN_RETURN_MMAP && !failed)
+		page_mapped(t, ret);
 }
 
 /*
@@ -551,9 +644,8 @@ static __always_inline int call_ends(long ret)
 		count_call(h, t, now - t->enter_ns, ret);
 	if (t->run_exit && now >= t->enter_ns)
 		count_run(h, t, now - t->enter_ns);
-	/* Only here has the successful execve been counted: with the old program. */
-	if (t->exec_pending)
-		exec_done(task, t);
+	if (t->at_return)
+		returns(task, t, ret);
 	return 0;
 }
 
@@ -619,7 +711,7 @@ static __always_inline int forked(struct task_struct *parent, struct task_struct
 	struct run_task *p = thread_of(parent), *c;
 	struct run_event *e;
 
-	if (!p || p->special > RUN_WINDOW || !p->life)
+	if (!p || p->special >= RUN_ARMED || !p->life)
 		return 0;
 	c = thread_new(child);
 	if (!c)
@@ -640,7 +732,7 @@ static __always_inline int executed(void)
 	struct run_task *t = thread_of(bpf_get_current_task_btf());
 
 	if (t)
-		t->exec_pending = 1;
+		t->at_return = RUN_RETURN_EXEC;
 	return 0;
 }
 
@@ -691,7 +783,7 @@ int BPF_PROG(task_rename, struct task_struct *task, const char *comm)
 	struct run_task *t = thread_of(task);
 	struct run_event *e;
 
-	if (!t || t->special > RUN_WINDOW || task->pid != task->tgid ||
+	if (!t || t->special >= RUN_ARMED || task->pid != task->tgid ||
 	    (t->in_call && t->nr == exec_nr) || (t->in_call && t->nr == execveat_nr))
 		return 0;
 	e = event_new(RUN_COMM, task, t);

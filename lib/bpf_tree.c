@@ -8,6 +8,7 @@
 
 #include "include/uapi/kstats_bucket.h"
 #include "lib/bpf_tree.h"
+#include "lib/counters_view.h"
 #include "lib/kvm_watch.h"
 #include "lib/procfs.h"
 
@@ -31,7 +32,10 @@ struct life {
 	size_t nr_rows, max_rows;
 	uint64_t on_ns, user_ns, system_ns; /* of threads that are gone, earlier lives' too */
 	int status;
-	char *args;	    /* the command line, while it comes in pieces */
+	char *args; /* the command line, while it comes in pieces */
+	int *pages; /* its counters pages, as descriptors of ours */
+	size_t nr_pages;
+	bool page_missed;   /* one could not be opened */
 	struct calls saved; /* of the process, while a snapshot adds to it */
 };
 
@@ -72,9 +76,37 @@ static struct life *life_new(struct bpf_tree *b, uint32_t id, struct proc *p)
 	return l;
 }
 
+static void close_pages(const struct bpf_tree *b, struct life *l)
+{
+	if (l->nr_pages || l->page_missed)
+		bpf_map_delete_elem(b->pages, &l->id);
+	while (l->nr_pages)
+		close(l->pages[--l->nr_pages]);
+	free(l->pages);
+	l->pages = NULL;
+	l->page_missed = false;
+}
+
+/* A descriptor of ours of a page, or -errno. */
+static void add_page(int fd, void *life)
+{
+	struct life *l = life;
+	int *pages = fd < 0 ? NULL : realloc(l->pages, (l->nr_pages + 1) * sizeof(*pages));
+
+	if (pages) {
+		l->pages = pages;
+		pages[l->nr_pages++] = fd;
+		return;
+	}
+	l->page_missed = true;
+	if (fd >= 0)
+		close(fd);
+}
+
 static void life_free(struct bpf_tree *b, struct life *l)
 {
 	take(b, l);
+	close_pages(b, l);
 	free(l->rows);
 	free(l->args);
 	free(l);
@@ -200,10 +232,34 @@ static void add_ledger(struct calls *c, const struct run_event *e)
 	c->lost.clock_back += e->clock_back;
 }
 
+/* The counters of a process as they are now, or were at its end: what is open can be read after it. */
+static void read_pages(struct life *l)
+{
+	struct proc *p = l->proc;
+	char page[RUN_PAGE];
+
+	if (l->nr_pages && p->page)
+		p->page->nr = 0;
+	for (size_t i = 0; i < l->nr_pages; i++) {
+		ssize_t n = pread(l->pages[i], page, sizeof(page), 0);
+
+		counters_view_add(page, n < 0 ? 0 : (size_t)n, p->ns_pid, &p->page);
+	}
+}
+
+/* The last time that this life's counters can be read. */
+static void last_pages(struct bpf_tree *b, struct life *l)
+{
+	read_pages(l);
+	b->pages_missed += l->page_missed && !l->proc->page;
+	close_pages(b, l);
+}
+
 static void end_proc(struct bpf_tree *b, struct life *l)
 {
 	struct proc *p = l->proc;
 
+	last_pages(b, l);
 	add_rows(b, l, true);
 	if (p->pid == b->tree.root) {
 		b->root_gone = true;
@@ -260,6 +316,7 @@ static void on_exec(struct bpf_tree *b, const struct run_event *e)
 		return;
 	rename_task(b, p, e);
 	if (e->other_life != e->life) {
+		last_pages(b, l);
 		add_ledger(&p->calls, e);
 		add_rows(b, l, true);
 		set_cpu(l, e);
@@ -329,6 +386,26 @@ static void on_comm(struct bpf_tree *b, const struct run_event *e)
 		memcpy(l->proc->comm, e->comm, sizeof(l->proc->comm));
 }
 
+/* The descriptor may be gone with its process; what was read at its end comes by on_counters() then. */
+static void on_memfd(struct bpf_tree *b, const struct run_event *e)
+{
+	struct life *l = find(b, e->life);
+
+	if (l && l->proc)
+		add_page(counters_view_open(e->tgid, e->status), l);
+}
+
+static void on_counters(struct bpf_tree *b, const struct run_counters_event *e)
+{
+	struct life *l = find(b, e->life);
+
+	if (!l || !l->proc || l->nr_pages)
+		return;
+	if (l->proc->page)
+		l->proc->page->nr = 0;
+	counters_view_add(e->page, sizeof(e->page), l->proc->ns_pid, &l->proc->page);
+}
+
 void bpf_tree_event(struct bpf_tree *b, const void *data)
 {
 	const struct run_event *e = data;
@@ -339,6 +416,9 @@ void bpf_tree_event(struct bpf_tree *b, const void *data)
 		return;
 	case RUN_ARGS:
 		on_args(b, data);
+		return;
+	case RUN_COUNTERS:
+		on_counters(b, data);
 		return;
 	}
 	b->tree.at_ns = e->time_ns;
@@ -356,6 +436,9 @@ void bpf_tree_event(struct bpf_tree *b, const void *data)
 	case RUN_COMM:
 		on_comm(b, e);
 		break;
+	case RUN_MEMFD:
+		on_memfd(b, e);
+		break;
 	}
 }
 
@@ -370,6 +453,7 @@ int bpf_tree_join(struct bpf_tree *b, pid_t pid, uint32_t life)
 	p->has_page = p->comm_stale = false;
 	if (b->own_root)
 		return 0;
+	counters_view_each(pid, add_page, l);
 	p->was_there = true;
 	/* What it has used up to now is not ours. */
 	if (procfs_cpu(pid, &p->user_ns, &p->system_ns)) {
@@ -459,6 +543,7 @@ static void add_live(struct bpf_tree *b, struct life *l)
 {
 	struct proc *p = l->proc;
 
+	read_pages(l);
 	l->saved = p->calls;
 	p->calls = (struct calls){0};
 	calls_merge(&p->calls, &l->saved);

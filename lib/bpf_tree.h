@@ -23,7 +23,9 @@ struct bpf_tree {
 	struct run_row *rows; /* the map, as memory */
 	int row_index;	      /* descriptors: of the map that leads there, */
 	int free_rows;	      /* of the one of rows that are free again, */
+	int pages;	      /* of the one of counters pages, */
 	int threads;	      /* and of the iterator over live threads */
+	uint64_t pages_missed; /* counters pages that nobody has read */
 };
 
 /* The root, counted from now on as life 1. 0 or -ENOMEM. */

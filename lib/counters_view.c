@@ -1,11 +1,17 @@
 /* SPDX-License-Identifier: MIT */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/uio.h>
+#include <unistd.h>
 
 #include "lib/counters_view.h"
 #include "lib/rts/rts.h"
+
+#define MEMFD_LINK "/memfd:" RTS_COUNTERS_MEMFD
 
 static void add(struct counters_view *v, uint32_t slot, const char *name, uint64_t value)
 {
@@ -36,16 +42,48 @@ static void add_page(struct counters_view *v, struct rts_counters_page *p)
 	}
 }
 
-static int read_page(pid_t pid, unsigned long at, struct rts_counters_page *p)
+void counters_view_add(const void *bytes, size_t len, pid_t ns_pid, struct counters_view **v)
 {
-	struct iovec mine = {p, sizeof(*p)}, theirs = {(void *)at, sizeof(*p)};
+	struct rts_counters_page p;
 
-	if (process_vm_readv(pid, &mine, 1, &theirs, 1, 0) != sizeof(*p))
-		return -1;
-	return atomic_load_explicit(&p->magic, memory_order_relaxed) == RTS_COUNTERS_MAGIC &&
-			       p->size >= sizeof(*p) ?
-		       0 :
-		       -1;
+	if (len < sizeof(p))
+		return;
+	memcpy(&p, bytes, sizeof(p));
+	if (atomic_load_explicit(&p.magic, memory_order_relaxed) != RTS_COUNTERS_MAGIC ||
+	    p.size < sizeof(p) || p.pid != ns_pid)
+		return;
+	if (!*v)
+		*v = calloc(1, sizeof(**v));
+	if (*v)
+		add_page(*v, &p);
+}
+
+int counters_view_open(pid_t pid, int fd)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", pid, fd);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	return fd < 0 ? -errno : fd;
+}
+
+void counters_view_each(pid_t pid, void (*fn)(int fd, void *ctx), void *ctx)
+{
+	char path[64], to[64];
+	struct dirent *e;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	dir = opendir(path);
+	while (dir && (e = readdir(dir))) {
+		ssize_t n = readlinkat(dirfd(dir), e->d_name, to, sizeof(to) - 1);
+
+		to[n < 0 ? 0 : n] = '\0';
+		if (!strncmp(to, MEMFD_LINK, sizeof(MEMFD_LINK) - 1))
+			fn(counters_view_open(pid, atoi(e->d_name)), ctx);
+	}
+	if (dir)
+		closedir(dir);
 }
 
 void counters_view_read(pid_t pid, pid_t ns_pid, struct counters_view **v)
@@ -61,14 +99,12 @@ void counters_view_read(pid_t pid, pid_t ns_pid, struct counters_view **v)
 		(*v)->nr = 0;
 	while (fgets(line, sizeof(line), maps)) {
 		struct rts_counters_page page;
+		struct iovec mine = {&page, sizeof(page)};
+		struct iovec theirs = {(void *)strtoul(line, NULL, 16), sizeof(page)};
 
-		if (!strstr(line, "/memfd:" RTS_COUNTERS_MEMFD) ||
-		    read_page(pid, strtoul(line, NULL, 16), &page) || page.pid != ns_pid)
-			continue;
-		if (!*v)
-			*v = calloc(1, sizeof(**v));
-		if (*v)
-			add_page(*v, &page);
+		if (strstr(line, MEMFD_LINK) &&
+		    process_vm_readv(pid, &mine, 1, &theirs, 1, 0) == sizeof(page))
+			counters_view_add(&page, sizeof(page), ns_pid, v);
 	}
 	fclose(maps);
 }

@@ -23,4 +23,13 @@ struct counters_view {
  */
 void counters_view_read(pid_t pid, pid_t ns_pid, struct counters_view **v);
 
+/* The same of a page's bytes, len of them, if they are a page that counts for ns_pid; else nothing. */
+void counters_view_add(const void *bytes, size_t len, pid_t ns_pid, struct counters_view **v);
+
+/* The descriptor fd of process pid, opened as one of ours, to read the page at any time; -errno. */
+int counters_view_open(pid_t pid, int fd);
+
+/* Open each page that process pid has a descriptor of, and hand it out. */
+void counters_view_each(pid_t pid, void (*fn)(int fd, void *ctx), void *ctx);
+
 #endif /* STATPAGE_COUNTERS_VIEW_H */

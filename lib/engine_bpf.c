@@ -22,6 +22,7 @@
 #include "lib/cgroup.h"
 #include "lib/child.h"
 #include "lib/procfs.h"
+#include "lib/rts/rts.h"
 #include "lib/watch_signals.h"
 
 #define POLL_MS		50 /* how late an event may be noticed */
@@ -248,6 +249,10 @@ static int load(void)
 	w.bpf->rodata->exec_nr = SYS_execve;
 	w.bpf->rodata->execveat_nr = SYS_execveat;
 	w.bpf->rodata->ioctl_nr = SYS_ioctl;
+	w.bpf->rodata->memfd_nr = SYS_memfd_create;
+	w.bpf->rodata->mmap_nr = SYS_mmap;
+	w.bpf->rodata->exit_group_nr = SYS_exit_group;
+	memcpy((char *)w.bpf->rodata->page_name, RTS_COUNTERS_MEMFD, sizeof(RTS_COUNTERS_MEMFD));
 	w.bpf->rodata->wake_bytes = WAKE_BYTES;
 	ret = run_bpf__load(w.bpf);
 	if (ret)
@@ -258,6 +263,7 @@ static int load(void)
 		return -errno;
 	w.tree.row_index = bpf_map__fd(w.bpf->maps.row_index);
 	w.tree.free_rows = bpf_map__fd(w.bpf->maps.free_rows);
+	w.tree.pages = bpf_map__fd(w.bpf->maps.pages);
 	w.plain_ns = measure();
 	ret = run_bpf__attach(w.bpf);
 	if (ret)
@@ -465,7 +471,8 @@ static uint64_t missed(void)
 
 static void check_lost(void)
 {
-	uint64_t lost = w.bpf->bss->lost_events + w.bpf->bss->lost_forks + missed();
+	uint64_t lost = w.bpf->bss->lost_events + w.bpf->bss->lost_forks + missed() +
+			w.tree.pages_missed;
 	struct tree *t = &w.tree.tree;
 
 	if (lost == w.lost_seen)
@@ -502,7 +509,7 @@ static int run(const struct run_opts *o, struct run_sink *sink, struct run_resul
 	t->engine.name = engine_bpf.name;
 	t->engine.cannot_see =
 		w.sees_kvm ?
-			"calls that the vDSO or a seccomp filter answers and counters pages are unseen" :
+			"calls that the vDSO or a seccomp filter answers are unseen" :
 			engine_bpf.cannot_see;
 	t->engine.split = o->no_split ? NULL : "sched_switch";
 	t->engine.split_absent = o->no_split ? "not asked for" : NULL;
@@ -530,8 +537,7 @@ static int run(const struct run_opts *o, struct run_sink *sink, struct run_resul
 const struct run_engine engine_bpf = {
 	.name = "bpf",
 	.cannot_see =
-		"calls that the vDSO or a seccomp filter answers, virtual CPU exits and counters "
-		"pages are unseen",
+		"calls that the vDSO or a seccomp filter answers and virtual CPU exits are unseen",
 	.prepare = prepare,
 	.run = run,
 };

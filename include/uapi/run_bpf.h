@@ -17,6 +17,7 @@
 #define RUN_CHUNKS   128   /* such events at most */
 #define RUN_THREADS  65536 /* watched at a time, and number 0 is none */
 #define RUN_RECENT   256   /* rows that a CPU remembers */
+#define RUN_PAGE     4096  /* bytes of a counters page */
 
 /* In the order of enum rts_abi. */
 enum run_abi { RUN_X86_64, RUN_I386, RUN_X32, RUN_OTHER };
@@ -33,9 +34,15 @@ enum run_kvm {
 enum run_special {
 	RUN_PLAIN,
 	RUN_WINDOW,	/* its guest came back for an interrupt: is there one? */
+	RUN_MAPS,	/* it has made a counters page, and will map it */
 	RUN_ARMED,	/* the child that will execute the program: counts from its execve on */
 	RUN_CALIBRATES, /* the watcher itself */
 };
+
+/* Of a call that has not returned yet: */
+#define RUN_RETURN_EXEC	 1 /* its execve succeeded */
+#define RUN_RETURN_MEMFD 2 /* it may make a counters page */
+#define RUN_RETURN_MMAP	 4 /* it maps one */
 
 /* The mark of a watched thread, in task storage: it goes with the task. */
 struct run_mark {
@@ -61,7 +68,7 @@ struct run_task {
 	__u8 abi;
 	__u8 in_call;
 	__u8 special;
-	__u8 exec_pending; /* its execve succeeded and has not returned yet */
+	__u8 at_return;	   /* RUN_RETURN_*: what there is to do beside counting */
 	__u8 first_exec;   /* that of the program asked for: no life ends */
 	__u8 adopting;	   /* a leader whose threads are to be marked */
 	__u8 has_called;   /* a return without a call is one whose begin was missed */
@@ -70,6 +77,7 @@ struct run_task {
 	__u64 guest_since; /* entered the guest at, or 0 */
 	__u64 exit_since;  /* left it at, or 0 */
 	__u64 guest_ns, halted_ns;
+	__u32 page_fd;	   /* of RUN_MAPS */
 	__u32 exit_reason; /* the hardware's */
 	__u16 exit_isa;	   /* RUN_KVM_VMX, RUN_KVM_SVM, 0: not known */
 	__u16 run_exit;	   /* KVM_EXIT_* + 1, 0: it is in none */
@@ -118,9 +126,9 @@ struct run_row {
 	__u64 slot[RUN_NR_SLOTS];
 };
 
-enum run_event_type { RUN_FORK = 1, RUN_EXEC, RUN_EXIT, RUN_COMM, RUN_ROW, RUN_ARGS };
+enum run_event_type { RUN_FORK = 1, RUN_EXEC, RUN_EXIT, RUN_COMM, RUN_MEMFD, RUN_ROW, RUN_ARGS, RUN_COUNTERS };
 
-/* FORK: of the child. EXEC: life ends and new_life begins, where they differ. EXIT: of a thread. */
+/* MEMFD: status is the descriptor. FORK: of the child. EXEC: life ends and new_life begins, where they differ. EXIT: of a thread. */
 struct run_event {
 	__u32 type;
 	__u32 life;
@@ -153,6 +161,13 @@ struct run_args_event {
 	__u32 total; /* bytes of the command line */
 	__u32 at, len;
 	char text[RUN_TEXT];
+};
+
+/* The counters page of a process that is about to end, or to execute another program. */
+struct run_counters_event {
+	__u32 type;
+	__u32 life;
+	char page[RUN_PAGE];
 };
 
 /* A live thread, as the iterators tell it. */
