@@ -97,6 +97,7 @@ const volatile __u32 memfd_nr, mmap_nr, exit_group_nr;
 const volatile char page_name[32]; /* of the memfd of a counters page; NUL-terminated */
 const volatile __u64 wake_bytes; /* wake the watcher when this much is to be read */
 const volatile __u32 nr_rows;
+const volatile bool of_cgroup; /* what comes to a cgroup is wanted, too */
 
 __u32 last_life = 1;   /* the first is the root's */
 __u32 next_thread = 1; /* and no. 0 is none */
@@ -706,11 +707,25 @@ static __always_inline struct run_task *thread_new(struct task_struct *task)
 	return t;
 }
 
+/* The watcher looks itself whether it is one of its cgroup. */
+static __always_inline void tell_moved(void)
+{
+	struct run_moved_event *e = reserve(sizeof(*e));
+
+	if (!e)
+		return;
+	e->type = RUN_MOVED;
+	bpf_ringbuf_submit(e, wake_flags(true));
+}
+
 static __always_inline int forked(struct task_struct *parent, struct task_struct *child)
 {
 	struct run_task *p = thread_of(parent), *c;
 	struct run_event *e;
 
+	/* clone3() may put a child where its parent is not. */
+	if (of_cgroup && !p && parent->cgroups != child->cgroups)
+		tell_moved();
 	if (!p || p->special >= RUN_ARMED || !p->life)
 		return 0;
 	c = thread_new(child);
@@ -773,6 +788,13 @@ static __always_inline int exited(void)
 	mark->thread = 0;
 	t->task = 0;
 	bpf_map_push_elem(&free_threads, &thread, 0);
+	return 0;
+}
+
+SEC("?tp_btf/cgroup_attach_task")
+int cgroup_attach_task(void *ctx)
+{
+	tell_moved();
 	return 0;
 }
 

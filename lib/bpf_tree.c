@@ -420,6 +420,9 @@ void bpf_tree_event(struct bpf_tree *b, const void *data)
 	case RUN_COUNTERS:
 		on_counters(b, data);
 		return;
+	case RUN_MOVED:
+		b->moved = true;
+		return;
 	}
 	b->tree.at_ns = e->time_ns;
 	b->tree.pid_namespaces |= e->ns_pid != e->tgid;

@@ -235,7 +235,7 @@ static int size_maps(void)
 	return ret;
 }
 
-static int load(void)
+static int load(const struct run_opts *o)
 {
 	int ret;
 
@@ -243,6 +243,8 @@ static int load(void)
 	if (!w.bpf)
 		return -errno;
 	choose_programs(bpf_is_preempted() ? "perf_" : "raw_");
+	bpf_program__set_autoload(w.bpf->progs.cgroup_attach_task, o->cgroup != NULL);
+	w.bpf->rodata->of_cgroup = o->cgroup != NULL;
 	ret = size_maps();
 	if (ret)
 		return ret;
@@ -294,7 +296,7 @@ static int prepare(const struct run_opts *o, char *why, size_t len)
 	}
 	bpf_be_quiet();
 	w = (struct watch){.opts = o, .child = CHILD_INIT};
-	ret = load();
+	ret = load(o);
 	if (ret) {
 		explain(-ret, why, len);
 		close_all();
@@ -362,22 +364,31 @@ static int join(pid_t pid, void *found)
 	return bpf_tree_join(&w.tree, pid, t.life);
 }
 
-/* Until nobody is found: a thread that has no mark yet may make another process. */
-static int attach_cgroup(struct run_sink *sink)
+/* Mark who is in the cgroup, until nobody is found: a thread that has no mark yet may make another process. */
+static int join_all(void)
 {
-	const char *path = w.opts->cgroup;
 	int found, ret;
 
-	w.tree.tree.cgroup = path;
-	w.tree.tree.start_ns = now_ns();
-	w.tree.named = true;
 	do {
 		found = 0;
-		ret = cgroup_each_process(path, join, &found);
+		w.tree.moved = false;
+		ret = cgroup_each_process(w.opts->cgroup, join, &found);
 		if (!ret)
 			ret = adopt();
 		found += ret;
 	} while (ret >= 0 && found);
+	return ret;
+}
+
+static int attach_cgroup(struct run_sink *sink)
+{
+	const char *path = w.opts->cgroup;
+	int ret;
+
+	w.tree.tree.cgroup = path;
+	w.tree.tree.start_ns = now_ns();
+	w.tree.named = true;
+	ret = join_all();
 	if (ret < 0)
 		sink->warn(sink, "cannot watch the cgroup %s: %s", path,
 			   ret == -EOPNOTSUPP ? "it is a threaded one, expected its domain" :
@@ -494,6 +505,8 @@ static void watch(void)
 			ring_buffer__poll(w.ring, POLL_MS);
 		/* Most events wake nobody, and epoll sees only those that do. */
 		ring_buffer__consume(w.ring);
+		if (w.tree.moved)
+			join_all();
 		check_lost();
 	}
 }

@@ -31,8 +31,8 @@ static const char options_help[] =
 	"                     2m or 1h\n"
 	"      --signal SIG   a snapshot of every process when statpage gets SIG (USR1, RTMIN+1, 10):\n"
 	"                     jsonl lines, or a summary's short form; json prints one document only\n"
-	"      --engine E     ptrace (default): stops the program at each call; bpf: watches from the\n"
-	"                     kernel, needs root and costs a small part; auto: bpf where it can be used\n"
+	"      --engine E     bpf: watches from the kernel, needs root and costs a small part; ptrace:\n"
+	"                     stops the program at each call; auto (default): bpf where it can be used\n"
 	"      --pin[=CPU]    watcher and program share one CPU: several times cheaper a call, but the\n"
 	"                     program sees it and cannot run in parallel\n"
 	"      --no-split     do not tell on-CPU from waiting time; with several threads a call costs a tenth less\n"
@@ -60,7 +60,7 @@ static void attach_help(void)
 	       "The engine ptrace interrupts a call that waits, and it is restarted once, as by any stop\n"
 	       "and continue.\n\n"
 	       "  -p, --pid PID\n"
-	       "      --cgroup PATH  all processes that are in this directory of cgroup v2 or below it now,\n"
+	       "      --cgroup PATH  all processes of this directory of cgroup v2 and below, now or later,\n"
 	       "                     and all they start; needs the engine bpf, and takes it by itself\n%s",
 	       options_help);
 }
@@ -113,7 +113,7 @@ struct settings {
 	struct run_opts run;
 	enum run_format format;
 	const char *output;
-	const struct run_engine *engine; /* NULL: none was asked for */
+	const struct run_engine *engine;
 	bool if_it_can;			 /* ptrace will do as well */
 	bool help;
 };
@@ -232,7 +232,7 @@ static int parse(struct settings *s, int argc, char **argv, const char *short_op
 	};
 	int opt, ret;
 
-	*s = (struct settings){.run = {.pin_cpu = -1}};
+	*s = (struct settings){.run = {.pin_cpu = -1}, .engine = &engine_bpf, .if_it_can = true};
 	while ((opt = getopt_long(argc, argv, short_opts, long_opts, NULL)) != -1) {
 		ret = set(s, opt, optarg);
 		if (ret)
@@ -296,15 +296,13 @@ static int exec_failed(const char *name, int err)
 }
 
 /*
- * The engine that was asked for, or the one that always works, with a reason unless either will do. Only
+ * The engine that was asked for, or the one that always works, with a reason unless either would do. Only
  * one can watch a cgroup.
  */
 static int choose_engine(struct settings *s)
 {
 	char why[160] = "";
 
-	if (!s->engine)
-		s->engine = s->run.cgroup ? &engine_bpf : engines[0];
 	if (!s->engine->prepare || !s->engine->prepare(&s->run, why, sizeof(why)))
 		return 0;
 	if (s->run.cgroup)

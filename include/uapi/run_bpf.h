@@ -126,7 +126,7 @@ struct run_row {
 	__u64 slot[RUN_NR_SLOTS];
 };
 
-enum run_event_type { RUN_FORK = 1, RUN_EXEC, RUN_EXIT, RUN_COMM, RUN_MEMFD, RUN_ROW, RUN_ARGS, RUN_COUNTERS };
+enum run_event_type { RUN_FORK = 1, RUN_EXEC, RUN_EXIT, RUN_COMM, RUN_MEMFD, RUN_ROW, RUN_ARGS, RUN_COUNTERS, RUN_MOVED };
 
 /* MEMFD: status is the descriptor. FORK: of the child. EXEC: life ends and new_life begins, where they differ. EXIT: of a thread. */
 struct run_event {
@@ -168,6 +168,11 @@ struct run_counters_event {
 	__u32 type;
 	__u32 life;
 	char page[RUN_PAGE];
+};
+
+/* A process that is not watched came to some cgroup. */
+struct run_moved_event {
+	__u32 type;
 };
 
 /* A live thread, as the iterators tell it. */

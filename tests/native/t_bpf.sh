@@ -329,6 +329,44 @@ if needs_bpf "attach --cgroup counts all processes of a group and below, and wha
 	fi
 fi
 
+# In the records of a group: a process that was seen.
+seen() { [ -n "$(jq --arg p "$1" 'select(.pid == ($p | tonumber)).pid' "$tmp/groups" 2>/dev/null)" ]; }
+
+if needs_bpf "attach --cgroup: what is moved in, or begins there, while it watches"; then
+	if mkdir -p "$cg/a" 2>/dev/null; then
+		sh -c 'echo $$ >"$0/cgroup.procs" && exec sleep 1000' "$cg" &
+		first=$!
+		rm -f "$tmp/out" "$tmp/go"
+		mkfifo "$tmp/go"
+		# shellcheck disable=SC2016
+		bash -c 'echo ready; read -r _ <"$1"; exec "$0" calls 55' "$w" "$tmp/go" >"$tmp/out" &
+		moved=$!
+		check eventually said "$tmp/out" ready "no shell"
+		check eventually grep -q $first "$cg/cgroup.procs" "it is not in the group"
+		env --default-signal=INT "$statpage" attach --cgroup "$cg" -f jsonl --interval 100ms -o "$tmp/groups" &
+		pid=$!
+		check eventually seen $first "it does not watch"
+		seen $moved && fail "a process outside is watched"
+		echo $moved >"$cg/a/cgroup.procs"
+		check eventually seen $moved "a process that was moved in is not seen"
+		echo go >"$tmp/go"
+		wait $moved
+		child=$("$w" into_cgroup 33 "$cg/a")
+		kill -INT $pid
+		wait $pid
+		is $? 0 "exit status"
+		is "$(jq -s -c --arg p $moved '[.[] | select(.pid == ($p | tonumber) and .final)] | [length, (last |
+			.syscalls[] | select(.name == "getppid").count)]' "$tmp/groups")" '[1,55]' "the moved one"
+		is "$(jq -c --arg p "$child" 'select(.pid == ($p | tonumber) and .final) |
+			[.syscalls[] | select(.name == "getppid").count]' "$tmp/groups")" '[33]' "the one that began there"
+		kill $first
+		wait $first 2>/dev/null
+		rmdir "$cg/a" "$cg"
+	else
+		skip "cgroup v2 is not writable here"
+	fi
+fi
+
 begin "attach --cgroup: what is no cgroup, and what cannot be combined, is told in one line"
 for dir in "$tmp" "$tmp/none" lib/cgroup.c; do
 	"$statpage" attach --cgroup "$dir" 2>"$tmp/err"
@@ -353,6 +391,36 @@ if needs_bpf "a process in a pid namespace has both its numbers"; then
 	else
 		skip "no pid namespaces for us"
 	fi
+fi
+
+has_page() { ls -l /proc/"$1"/fd 2>/dev/null | grep -q memfd:statpage-counters; }
+
+want='{"fast_reads":3,"fast_writes":0,"reserved12":1}'
+if needs_bpf "the counters page of a program is read while it lives, or at its end"; then
+	export STATPAGE_RUNTIME_STATS=json STATPAGE_STATS_OUTPUT=/dev/null
+	$bpf -f json -o "$tmp/json" -- "$native/embed"
+	is "$(jq -c '[.processes[].counters, .complete]' "$tmp/json")" "[$want,true]" "a program that ends"
+	$bpf -f json -o "$tmp/json" -- sh -c '"$0"; "$0" & sleep 0.02; kill -KILL $!; wait' "$native/embed"
+	is "$(jq -c '[.processes[] | select(.comm == "embed").counters]' "$tmp/json")" "[$want,$want]" "one that is killed"
+	# While its watcher stands still nobody opens the page.
+	# shellcheck disable=SC2016 # the inner shell's
+	$bpf -f json -o "$tmp/json" -- bash -c 'kill -STOP $PPID; "$0"; kill -CONT $PPID' "$native/embed"
+	is "$(jq -c '[.processes[] | select(.comm == "embed").counters]' "$tmp/json")" "[$want]" "one that nobody saw alive"
+	# Nor is it there any more when a signal has ended it: then the record is not complete.
+	# shellcheck disable=SC2016
+	$bpf -f json -o "$tmp/json" -- bash -c 'kill -STOP $PPID; "$0" & sleep 0.02; kill -KILL $!; wait; kill -CONT $PPID' \
+		"$native/embed" 2>"$tmp/err"
+	is "$(jq -c '[.lost.records_dropped, ([.processes[] | select(.comm == "embed").counters])]' "$tmp/json")" \
+		'[1,[null]]' "one that was killed unseen"
+	is "$(grep '^statpage:' "$tmp/err")" "statpage: 1 events were lost: records of processes are not complete" "told"
+	LD_PRELOAD=$PWD/build/libstatpage-vdso.so "$w" nap 2000 >"$tmp/out" &
+	napper=$!
+	check eventually has_page $napper "it has no page"
+	"$statpage" attach --engine bpf -f json -o "$tmp/json" -p $napper
+	wait $napper
+	is "$(jq -c '[.processes[].counters | keys]' "$tmp/json")" '[["clock_gettime","getcpu","gettimeofday","time"]]' \
+		"one that had it before"
+	unset STATPAGE_RUNTIME_STATS STATPAGE_STATS_OUTPUT
 fi
 
 # The exits of a KVM host by our engine, and as it counts them itself.

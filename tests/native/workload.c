@@ -4,10 +4,12 @@
  * made itself as `call count` lines, so that a watcher can be checked against the same run.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <linux/filter.h>
 #include <linux/futex.h>
 #include <linux/kvm.h>
 #include <linux/seccomp.h>
+#include <linux/sched.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
@@ -32,6 +34,27 @@ static void die(const char *what)
 {
 	perror(what);
 	_exit(99);
+}
+
+/* A child that begins in the group of that directory, waits, and calls. */
+static int into_cgroup(long n)
+{
+	struct clone_args args = {.flags = CLONE_INTO_CGROUP, .exit_signal = SIGCHLD};
+	struct timespec nap = {.tv_sec = 1};
+	pid_t pid;
+
+	args.cgroup = open(rest[1], O_RDONLY | O_DIRECTORY);
+	pid = (pid_t)syscall(SYS_clone3, &args, sizeof(args));
+	if (pid < 0)
+		die("clone3");
+	if (!pid) {
+		nanosleep(&nap, NULL);
+		while (n--)
+			syscall(SYS_getppid);
+		_exit(0);
+	}
+	printf("%d\n", pid);
+	return waitpid(pid, NULL, 0) != pid;
 }
 
 /* n times a call with success, and once with an error. */
@@ -390,6 +413,7 @@ int main(int argc, char **argv)
 		const char *name;
 		int (*run)(long n);
 	} all[] = {
+		{"into_cgroup", into_cgroup},
 		{"calls", calls},
 		{"forks", forks},
 		{"execs", execs},
