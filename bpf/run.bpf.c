@@ -95,7 +95,7 @@ struct {
 const volatile __u32 exec_nr, execveat_nr, ioctl_nr; /* of the watcher's ABI, as those below */
 const volatile __u32 memfd_nr, mmap_nr, exit_group_nr;
 const volatile char page_name[32]; /* of the memfd of a counters page; NUL-terminated */
-const volatile __u64 wake_bytes; /* wake the watcher when this much is to be read */
+const volatile __u64 wake_bytes;   /* wake the watcher when this much is to be read */
 const volatile __u32 nr_rows;
 const volatile bool of_cgroup; /* what comes to a cgroup is wanted, too */
 

@@ -20,12 +20,12 @@ struct bpf_tree {
 	bool own_root; /* we started it, so we may wait for it */
 	bool named;    /* the tree has its command */
 	bool root_gone;
-	bool moved; /* some process came to some cgroup */
-	struct run_row *rows; /* the map, as memory */
-	int row_index;	      /* descriptors: of the map that leads there, */
-	int free_rows;	      /* of the one of rows that are free again, */
-	int pages;	      /* of the one of counters pages, */
-	int threads;	      /* and of the iterator over live threads */
+	bool moved;	       /* some process came to some cgroup */
+	struct run_row *rows;  /* the map, as memory */
+	int row_index;	       /* descriptors: of the map that leads there, */
+	int free_rows;	       /* of the one of rows that are free again, */
+	int pages;	       /* of the one of counters pages, */
+	int threads;	       /* and of the iterator over live threads */
 	uint64_t pages_missed; /* counters pages that nobody has read */
 };
 

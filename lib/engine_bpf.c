@@ -482,8 +482,8 @@ static uint64_t missed(void)
 
 static void check_lost(void)
 {
-	uint64_t lost = w.bpf->bss->lost_events + w.bpf->bss->lost_forks + missed() +
-			w.tree.pages_missed;
+	uint64_t lost =
+		w.bpf->bss->lost_events + w.bpf->bss->lost_forks + missed() + w.tree.pages_missed;
 	struct tree *t = &w.tree.tree;
 
 	if (lost == w.lost_seen)
@@ -521,9 +521,8 @@ static int run(const struct run_opts *o, struct run_sink *sink, struct run_resul
 	t->sink = sink;
 	t->engine.name = engine_bpf.name;
 	t->engine.cannot_see =
-		w.sees_kvm ?
-			"calls that the vDSO or a seccomp filter answers are unseen" :
-			engine_bpf.cannot_see;
+		w.sees_kvm ? "calls that the vDSO or a seccomp filter answers are unseen" :
+			     engine_bpf.cannot_see;
 	t->engine.split = o->no_split ? NULL : "sched_switch";
 	t->engine.split_absent = o->no_split ? "not asked for" : NULL;
 	t->engine.has_pin = o->pin_cpu >= 0;

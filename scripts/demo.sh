@@ -11,8 +11,8 @@ echo "demo: building the programs"
 make user >$out/build.log 2>&1 || { cat $out/build.log; exit 1; }
 echo
 echo "--- what a pipeline of five processes did, from outside and without privileges: the tree's total"
-echo "\$ statpage run -- sh -c 'find /etc | sort | uniq | wc -l'"
-tools/statpage run -o $out/run.txt -- sh -c 'find /etc 2>/dev/null | sort | uniq | wc -l' ||
+echo "\$ statpage run --engine ptrace -- sh -c 'find /etc | sort | uniq | wc -l'"
+tools/statpage run --engine ptrace -o $out/run.txt -- sh -c 'find /etc 2>/dev/null | sort | uniq | wc -l' ||
 	{ echo "demo: statpage run failed" >&2; exit 1; }
 sed '/^$/,$d' $out/run.txt | head -n 30
 echo "... ($(grep -c . $out/run.txt) lines in all, each process has its own table: $out/run.txt)"

@@ -39,15 +39,26 @@ static double call_cost(void)
 	return COST(syscall(SYS_getppid));
 }
 
-/* What a call costs between two empty programs; 0: they do not attach. */
-static double between_empty(void)
+/* What a call costs between two programs that do no more than to read the clock, or nothing; 0: they do not attach. */
+static double between(bool clock)
 {
-	int enter = t_bpf_raw_tp("sys_enter"), leave = t_bpf_raw_tp("sys_exit");
+	int enter = t_bpf_raw_tp_clock("sys_enter", clock),
+	    leave = t_bpf_raw_tp_clock("sys_exit", clock);
 	double cost = enter < 0 || leave < 0 ? 0 : call_cost();
 
 	close(enter);
 	close(leave);
 	return cost;
+}
+
+static double between_empty(void)
+{
+	return between(false);
+}
+
+static double between_clocks(void)
+{
+	return between(true);
 }
 
 /* What a call costs a program that this command watches; 0: it did not work. */
@@ -107,7 +118,7 @@ static double beside_bpf(void)
 	return cost;
 }
 
-enum { PLAIN, EMPTY, BESIDE, BPF, PTRACE, STRACE, WAYS };
+enum { PLAIN, EMPTY, CLOCKS, BESIDE, BPF, PTRACE, STRACE, WAYS };
 
 static const struct {
 	const char *what;
@@ -115,6 +126,7 @@ static const struct {
 } ways[WAYS] = {
 	[PLAIN] = {"getppid(), watched by nobody", call_cost},
 	[EMPTY] = {"an empty pair of BPF programs adds", between_empty},
+	[CLOCKS] = {"a pair of BPF programs that read the clock adds", between_clocks},
 	[BESIDE] = {"--engine bpf adds, to a program that it does not watch", beside_bpf},
 	[BPF] = {"--engine bpf adds", by_bpf},
 	[PTRACE] = {"--engine ptrace adds", by_ptrace},

@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/btf.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,15 +54,19 @@ static inline uint32_t t_btf_id(const char *name)
 	return found;
 }
 
-/* Load and attach. Returns the link's descriptor or -errno. */
-static inline int t_bpf_attach(union bpf_attr *load, const char *tracepoint)
+/* Load and attach a program that reads the clock and does nothing, or does nothing. Returns the link's descriptor or -errno. */
+static inline int t_bpf_attach(union bpf_attr *load, const char *tracepoint, bool clock)
 {
-	static const struct bpf_insn insns[] = {{.code = 0xb7, .dst_reg = 0}, {.code = 0x95}};
+	static const struct bpf_insn insns[] = {
+		{.code = BPF_JMP | BPF_CALL, .imm = BPF_FUNC_ktime_get_ns},
+		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
+		{.code = BPF_JMP | BPF_EXIT},
+	};
 	union bpf_attr open;
 	int prog, link;
 
-	load->insns = (uintptr_t)insns;
-	load->insn_cnt = 2;
+	load->insns = (uintptr_t)(clock ? insns : insns + 1);
+	load->insn_cnt = clock ? 3 : 2;
 	load->license = (uintptr_t) "GPL";
 	prog = syscall(SYS_bpf, BPF_PROG_LOAD, load, sizeof(*load));
 	if (prog < 0)
@@ -76,13 +81,18 @@ static inline int t_bpf_attach(union bpf_attr *load, const char *tracepoint)
 	return link;
 }
 
-static inline int t_bpf_raw_tp(const char *tracepoint)
+static inline int t_bpf_raw_tp_clock(const char *tracepoint, bool clock)
 {
 	union bpf_attr load;
 
 	memset(&load, 0, sizeof(load));
 	load.prog_type = BPF_PROG_TYPE_RAW_TRACEPOINT;
-	return t_bpf_attach(&load, tracepoint);
+	return t_bpf_attach(&load, tracepoint, clock);
+}
+
+static inline int t_bpf_raw_tp(const char *tracepoint)
+{
+	return t_bpf_raw_tp_clock(tracepoint, false);
 }
 
 /* how: BPF_TRACE_FENTRY or BPF_TRACE_FEXIT. */
@@ -94,7 +104,7 @@ static inline int t_bpf_function(const char *name, enum bpf_attach_type how)
 	load.prog_type = BPF_PROG_TYPE_TRACING;
 	load.expected_attach_type = how;
 	load.attach_btf_id = t_btf_id(name);
-	return t_bpf_attach(&load, NULL);
+	return t_bpf_attach(&load, NULL, false);
 }
 
 #endif /* T_BPF_H */

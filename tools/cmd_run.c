@@ -114,7 +114,7 @@ struct settings {
 	enum run_format format;
 	const char *output;
 	const struct run_engine *engine;
-	bool if_it_can;			 /* ptrace will do as well */
+	bool if_it_can; /* ptrace will do as well */
 	bool help;
 };
 

@@ -68,11 +68,11 @@ struct run_task {
 	__u8 abi;
 	__u8 in_call;
 	__u8 special;
-	__u8 at_return;	   /* RUN_RETURN_*: what there is to do beside counting */
-	__u8 first_exec;   /* that of the program asked for: no life ends */
-	__u8 adopting;	   /* a leader whose threads are to be marked */
-	__u8 has_called;   /* a return without a call is one whose begin was missed */
-	__u8 root;	   /* the end of this thread is worth a wake-up */
+	__u8 at_return;	 /* RUN_RETURN_*: what there is to do beside counting */
+	__u8 first_exec; /* that of the program asked for: no life ends */
+	__u8 adopting;	 /* a leader whose threads are to be marked */
+	__u8 has_called; /* a return without a call is one whose begin was missed */
+	__u8 root;	 /* the end of this thread is worth a wake-up */
 	/* Of the run call of a virtual CPU that it is in: */
 	__u64 guest_since; /* entered the guest at, or 0 */
 	__u64 exit_since;  /* left it at, or 0 */
@@ -126,7 +126,17 @@ struct run_row {
 	__u64 slot[RUN_NR_SLOTS];
 };
 
-enum run_event_type { RUN_FORK = 1, RUN_EXEC, RUN_EXIT, RUN_COMM, RUN_MEMFD, RUN_ROW, RUN_ARGS, RUN_COUNTERS, RUN_MOVED };
+enum run_event_type {
+	RUN_FORK = 1,
+	RUN_EXEC,
+	RUN_EXIT,
+	RUN_COMM,
+	RUN_MEMFD,
+	RUN_ROW,
+	RUN_ARGS,
+	RUN_COUNTERS,
+	RUN_MOVED
+};
 
 /* MEMFD: status is the descriptor. FORK: of the child. EXEC: life ends and new_life begins, where they differ. EXIT: of a thread. */
 struct run_event {

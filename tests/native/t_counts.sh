@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0
-# This test checks that `statpage run` counts exactly what `strace -f -c` counts, and what programs
+# This test checks that `statpage run --engine ptrace` counts exactly what `strace -f -c` counts, and what programs
 # that count themselves say.
 . "$(dirname "$0")/tap.sh"
 
@@ -9,7 +9,7 @@ both()
 {
 	strace -f -c -U name,calls,errors -o "$tmp/strace" "$@" >"$tmp/out1" 2>&1
 	want_rc=$?
-	"$statpage" run -f json -o "$tmp/json" -- "$@" >"$tmp/out2" 2>&1
+	"$statpage" run --engine ptrace -f json -o "$tmp/json" -- "$@" >"$tmp/out2" 2>&1
 	got_rc=$?
 	awk 'NR > 2 && $1 !~ /^-/ && $1 != "total" { print $1, $2, $3 + 0 }' "$tmp/strace" |
 		sort >"$tmp/want"
@@ -82,7 +82,7 @@ is "$(count getppid)" 7 "getppid of the program executed"
 same "a program killed by a signal" "$w" by_signal 9
 
 begin "12,000 fork and _exit, each with its record"
-"$statpage" run --pin -f json -o "$tmp/json" -- "$w" forks 12000
+"$statpage" run --engine ptrace --pin -f json -o "$tmp/json" -- "$w" forks 12000
 is "$(count clone)" 12000 clone
 is "$(count wait4)" 12000 wait4
 is "$(no_return exit_group)" 12001 exit_group
@@ -92,7 +92,7 @@ is "$(jq -r '.processes_seen' "$tmp/json")" 12001 "processes"
 ledger
 
 begin "a program of 8 threads on futexes and pipes counts itself the same"
-"$statpage" run -f json -o "$tmp/json" -- "$w" threads 500 >"$tmp/own"
+"$statpage" run --engine ptrace -f json -o "$tmp/json" -- "$w" threads 500 >"$tmp/own"
 own()
 {
 	awk -v n="$1" '$1 == n { print $2 }' "$tmp/own"
@@ -115,7 +115,7 @@ t = [threading.Thread(target=lambda: [open(\"/dev/null\").close() for i in range
 	"make -j4:make -s -j4 -f $tmp/mk"; do
 	begin "every call of ${cmd%%:*} is accounted for"
 	printf 'all: a b c d e f\n\n%%:\n\t@sh -c "true; /bin/true; exit 0"\n' >"$tmp/mk"
-	"$statpage" run -f json -o "$tmp/json" -- sh -c "${cmd#*:}" >"$tmp/out" 2>&1
+	"$statpage" run --engine ptrace -f json -o "$tmp/json" -- sh -c "${cmd#*:}" >"$tmp/out" 2>&1
 	is "$?" 0 "exit status"
 	ledger
 	tree_is_sum

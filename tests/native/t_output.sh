@@ -165,11 +165,11 @@ if unshare -m true 2>/dev/null; then
 	is $? 0 "status without ($(cat "$tmp/err"))"
 	is "$(jq -c '[(.processes | length), .complete]' "$tmp/j")" '[6,true]' "the document without"
 	unshare -m sh -c 'mount -t tmpfs -o size=64k none /tmp && exec "$@" 3>&1 >&2' - \
-		/proc/self/fd/8 run -f json -o /dev/fd/3 -- /proc/self/fd/9 forks 50 8<"$statpage" 9<"$w" 2>"$tmp/err" >"$tmp/j"
+		/proc/self/fd/8 run -f json -o /dev/fd/3 -- /proc/self/fd/9 forks 200 8<"$statpage" 9<"$w" 2>"$tmp/err" >"$tmp/j"
 	is $? 1 "status when full"
 	check grep -qx "[^:]*: the temporary file: [0-9]* records not written: No space left on device" \
 		"$tmp/err" "message: $(cat "$tmp/err")"
-	is "$(jq -r '.lost.records_dropped + (.processes | length)' "$tmp/j")" 51 "records there and dropped"
+	is "$(jq -r '.lost.records_dropped + (.processes | length)' "$tmp/j")" 201 "records there and dropped"
 	check test "$(jq '.processes | length' "$tmp/j")" -gt 5 "hardly any is there"
 else
 	skip "cannot mount here"
