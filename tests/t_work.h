@@ -25,6 +25,12 @@ static inline double work_way_in_ms(int64_t from_ns)
 	return (double)(work_cpu_ns() - from_ns) / 1e6 + 0.1;
 }
 
+/*
+ * Measure, and up to twice again until it is good: an emulated CPU can be held up between two lines of the
+ * kernel, where only one of two clocks sees it. What is wrong is wrong every time.
+ */
+#define WORK_MEASURE(good) for (volatile int try_ = 0; try_ < 3 && !(try_ && (good)); try_++)
+
 /* Spin for so much of this thread's own CPU time. */
 static inline void work_spin_cpu(int64_t ns)
 {
