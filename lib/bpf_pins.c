@@ -15,19 +15,19 @@
 
 #include "lib/bpf_pins.h"
 #include "uapi/dist_bpf.h"
+#include "uapi/threads_bpf.h"
 
 #define BPFFS	    "/sys/fs/bpf"
 #define BPFFS_MAGIC 0xcafe4a11
 #define GONE_MS	    5000
 
-/* The filesystem allows no dots in names. */
+/* The filesystem allows no dots in names; without a dash none is THREADS_PIN_DIR's. */
 void bpf_pins_path(char path[PIN_PATH_MAX], const char *node, const char *pin)
 {
 	size_t len = (size_t)sprintf(path, "%s/", DIST_BPF_DIR);
 
 	for (; *node && len < PIN_PATH_MAX - 20; node++)
-		len += (size_t)sprintf(path + len, *node == '.' || *node == '%' ? "%%%02x" : "%c",
-				       *node);
+		len += (size_t)sprintf(path + len, strchr(".-%", *node) ? "%%%02x" : "%c", *node);
 	if (pin)
 		sprintf(path + len, "/%s", pin);
 }
@@ -70,7 +70,9 @@ int bpf_pins_each(int (*fn)(const char *node, void *data), void *data)
 	if (!dir)
 		return errno == ENOENT ? 0 : -errno;
 	while (!ret && (d = readdir(dir)))
-		if (d->d_name[0] != '.' && name_of(d->d_name, name))
+		if (d->d_name[0] != '.' &&
+		    strncmp(d->d_name, THREADS_PIN_DIR, strlen(THREADS_PIN_DIR)) &&
+		    name_of(d->d_name, name))
 			ret = fn(name, data);
 	closedir(dir);
 	return ret;

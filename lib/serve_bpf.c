@@ -23,7 +23,7 @@
 
 #define BPFFS	    "/sys/fs/bpf"
 #define BPFFS_MAGIC 0xcafe4a11
-#define PIN_DIR	    BPFFS "/statpage/threads-" THREADS_VERSION
+#define PIN_DIR	    BPFFS "/statpage/" THREADS_PIN_DIR THREADS_VERSION
 #define NR_FRESH    32 /* pages ready: to make some takes a grace period */
 
 #define NR_LINKS 3

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0 WITH Linux-syscall-note */
 /*
  * What bpf/threads.bpf.c and lib/serve_bpf.c tell each other. Maps and links of one version live together
- * in bpffs, under THREADS_PIN_DIR; a server of another version leaves them alone.
+ * in bpffs, in a folder of DIST_BPF_DIR; a server of another version leaves them alone.
  */
 #ifndef _UAPI_THREADS_BPF_H
 #define _UAPI_THREADS_BPF_H
@@ -9,7 +9,8 @@
 #include <linux/types.h>
 
 #define THREADS_VERSION "1"
-#define THREADS_MAX	16384 /* pages at once */
+#define THREADS_PIN_DIR "threads-" /* and the version; no node of distributions is called so */
+#define THREADS_MAX	16384	   /* pages at once */
 
 /* What is in a slot of the map of pages. A page that was handed out is never handed out again. */
 enum threads_slot {
