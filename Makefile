@@ -138,6 +138,7 @@ LIB_SRCS := \
 	lib/cgroup.c \
 	lib/child.c \
 	lib/csf_remote.c \
+	lib/csf_view.c \
 	lib/counters_view.c \
 	lib/cpus.c \
 	lib/dist.c \

@@ -38,6 +38,38 @@ static __always_inline bool compat_thread_status(struct task_struct *task, __u32
 	return true;
 }
 
+/* The CPU that a task is on or was on last; elsewhere than on x86 it may be told otherwise, and is 0 then. */
+struct thread_info___cpu {
+	__u32 cpu;
+} __attribute__((preserve_access_index));
+
+struct task_struct___cpu {
+	struct thread_info___cpu thread_info;
+} __attribute__((preserve_access_index));
+
+static __always_inline __u32 compat_task_cpu(struct task_struct *task)
+{
+	struct task_struct___cpu *t = (void *)task;
+
+	return bpf_core_field_exists(t->thread_info.cpu) ? t->thread_info.cpu : 0;
+}
+
+/* 6.12, 152e11f6df29 (sched/fair: Implement delayed dequeue): on the run queue, and asleep nevertheless. */
+struct sched_entity___delayed {
+	unsigned char sched_delayed;
+} __attribute__((preserve_access_index));
+
+struct task_struct___delayed {
+	struct sched_entity___delayed se;
+} __attribute__((preserve_access_index));
+
+static __always_inline bool compat_sched_delayed(struct task_struct *task)
+{
+	struct task_struct___delayed *t = (void *)task;
+
+	return bpf_core_field_exists(t->se.sched_delayed) && t->se.sched_delayed;
+}
+
 /*
  * The kind of interrupt that runs: 0 none, a task; 1 softirq, 2 interrupt, 3 NMI. The count that tells
  * lies in a struct from 6.2 (7443b296e699, x86/percpu: Move preempt_count next to current_task) to 6.14,

@@ -5,7 +5,8 @@
  * for the clock, which is CLOCK_MONOTONIC: no program of this kind can read the TSC.
  *
  * A page is written by its thread's own switches only, on the CPU that switches, so seq has one writer. It
- * begins at the first switch to the thread after it was registered.
+ * begins at the first switch to the thread after it was registered; one that a viewer asked for at once, by
+ * the iterator, before its thread knows of it.
  */
 #include "bpf/compat.bpf.h"
 
@@ -29,6 +30,7 @@
 
 #define ESRCH  3
 #define EPERM  1
+#define EAGAIN 11
 #define ENOMEM 12
 
 char LICENSE[] SEC("license") = "Dual MIT/GPL";
@@ -249,8 +251,8 @@ static __always_inline void switched_off(struct task_struct *task, __u32 state)
 	if (!pg || ended(pg) || !o->started)
 		return;
 	mm = (__u64)task->mm;
-	/* Between the point of no return of an exec and its tracepoint, or that was missed. */
-	if (mm && mm != o->mm) {
+	/* Between the point of no return of an exec and its tracepoint, or that was missed. Kernel threads borrow one. */
+	if (mm && mm != o->mm && !(task->flags & PF_KTHREAD)) {
 		retire(o, pg, CSF_F_PARKED);
 		return;
 	}
@@ -287,7 +289,7 @@ static __always_inline __u64 waited_ns(struct task_struct *task)
 }
 
 static __always_inline void start(struct task_struct *task, struct threads_owner *o,
-				  struct csf_thread *pg)
+				  struct csf_thread *pg, __u32 state, __u32 cpu)
 {
 	struct pid *pid = BPF_CORE_READ(task, thread_pid);
 	struct upid u = {};
@@ -300,13 +302,28 @@ static __always_inline void start(struct task_struct *task, struct threads_owner
 	o->nivcsw = o->nivcsw_start = task->nivcsw;
 	o->run_delay = waited_ns(task);
 	write_begin(pg);
-	pg->state = CSF_ONCPU;
+	pg->state = state;
 	pg->tid = u.nr;
-	pg->cpu = bpf_get_smp_processor_id();
+	pg->cpu = cpu;
 	pg->start_tsc = pg->last_switch_tsc = bpf_ktime_get_ns();
 	copy_counters(pg, task);
 	write_end(pg);
+	barrier();
 	o->started = 1;
+}
+
+/*
+ * The bucket of a thread that may be on another CPU. What is wrong by the time it is used is a switch that was
+ * missed: see catch_up().
+ */
+static __always_inline __u32 state_now(struct task_struct *task)
+{
+	/* Bytes in newer kernels. */
+	if (BPF_CORE_READ_BITFIELD(task, on_cpu))
+		return CSF_ONCPU;
+	if (BPF_CORE_READ_BITFIELD(task, on_rq) && !compat_sched_delayed(task))
+		return CSF_RUNQ;
+	return blocked_bucket(task);
 }
 
 static __always_inline void switched_on(struct task_struct *task)
@@ -321,7 +338,7 @@ static __always_inline void switched_on(struct task_struct *task)
 	if (!pg || ended(pg))
 		return;
 	if (!o->started) {
-		start(task, o, pg);
+		start(task, o, pg, CSF_ONCPU, bpf_get_smp_processor_id());
 		return;
 	}
 	write_begin(pg);
@@ -365,7 +382,9 @@ static __always_inline void left(struct task_struct *task, __u32 flag)
 	if (!o)
 		return;
 	leave(task, o, flag);
-	bpf_task_storage_delete(&owners, task);
+	/* After an exec it may have another page by now. */
+	if (flag == CSF_F_DEAD)
+		bpf_task_storage_delete(&owners, task);
 }
 
 SEC("tp_btf/sched_process_exec")
@@ -382,58 +401,131 @@ int BPF_PROG(on_exit, struct task_struct *task)
 	return 0;
 }
 
-/* Over the threads of the process that asks: give the one that it names a slot, or tell which it has. */
+/* Whether it is the thread that was asked for. */
+static __always_inline bool is_asked(struct task_struct *task)
+{
+	struct pid *pid = BPF_CORE_READ(task, thread_pid);
+	struct upid u = {};
+
+	if (!pid)
+		return false;
+	bpf_probe_read_kernel(&u, sizeof(u),
+			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
+				      BPF_CORE_READ(pid, level) * sizeof(u));
+	if (!request.view && (__u32)u.nr != request.tid)
+		return false;
+	/* Another process, by a number used again. */
+	return BPF_CORE_READ(task, group_leader, start_boottime) /
+		       (1000000000 / request.ticks_a_second) ==
+	       request.leader_ticks;
+}
+
+/* Part a thread from its page, from whatever CPU: the server waits for programs that may still write it. */
+static __always_inline void part(struct task_struct *task, __u32 slot, __u64 *in)
+{
+	struct csf_thread *pg = page_of(slot);
+
+	if (pg)
+		__sync_fetch_and_or(&pg->hdr.flags, CSF_F_PARKED);
+	*in = THREADS_LEFT;
+	bpf_task_storage_delete(&owners, task);
+}
+
+/* Give the thread the slot of the request. An errno. */
+static __always_inline int take(struct task_struct *task, struct threads_owner *o, __u64 *in)
+{
+	struct csf_thread *pg = page_of(request.slot);
+
+	if (!pg)
+		return ENOMEM;
+	o->slot = request.slot;
+	/* A sleeper may not be switched to for days. Its switches see the page once it is taken. */
+	if (request.view)
+		start(task, o, pg, state_now(task), compat_task_cpu(task));
+	barrier();
+	o->taken = 1;
+	/* A full barrier: either its exit sees that, or we see its exit. */
+	__sync_lock_test_and_set(in, request.view ? THREADS_VIEWED : THREADS_TAKEN);
+	if (!(task->flags & PF_EXITING))
+		return 0;
+	part(task, o->slot, in);
+	return ESRCH;
+}
+
+/* An exec of which nobody told us, and that was not switched off since. */
+static __always_inline bool is_stale(struct task_struct *task, const struct threads_owner *o)
+{
+	return o->started && (__u64)task->mm != o->mm && !(task->flags & PF_KTHREAD);
+}
+
+/* The slot that the thread has already. An errno. */
+static __always_inline int share(struct task_struct *task, struct threads_owner *o)
+{
+	struct csf_thread *pg = page_of(o->slot);
+	__u32 slot = o->slot;
+	__u64 *in = bpf_map_lookup_elem(&slots, &slot);
+
+	if (!pg || !in)
+		return ENOMEM;
+	/* It is not the one who asks, so it may be running. */
+	if (ended(pg) || is_stale(task, o)) {
+		part(task, slot, in);
+		return EAGAIN;
+	}
+	if (!request.view)
+		__sync_lock_test_and_set(in, THREADS_TAKEN);
+	else if (*in == THREADS_LEAVING)
+		__sync_lock_test_and_set(in, THREADS_VIEWED);
+	return 0;
+}
+
+/* Over the threads of a process, or at one: give the one that was asked for a slot, or tell which it has. */
 SEC("iter/task")
 int register_thread(struct bpf_iter__task *ctx)
 {
 	struct task_struct *task = ctx->task;
+	__u32 slot = request.slot;
 	struct threads_owner *o;
-	struct upid u = {};
-	struct pid *pid;
+	__u64 *in;
+
+	if (!task || !is_asked(task) || task->flags & PF_EXITING)
+		return 0;
+	if (!request.view && task->flags & (PF_KTHREAD | PF_IO_WORKER)) {
+		request.error = EPERM;
+		return 0;
+	}
+	in = bpf_map_lookup_elem(&slots, &slot);
+	o = bpf_task_storage_get(&owners, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
+	if (!o || !in) {
+		request.error = ENOMEM;
+		return 0;
+	}
+	/* Its own thread asks, and waits for the answer. */
+	if (!request.view && is_stale(task, o))
+		retire(o, page_of(o->slot), CSF_F_PARKED);
+	request.answer = o->taken ? o->slot : slot;
+	request.error = o->taken ? share(task, o) : take(task, o, in);
+	return 0;
+}
+
+/* Over all threads: part those whose page no viewer wants any more from it. */
+SEC("iter/task")
+int release_threads(struct bpf_iter__task *ctx)
+{
+	struct task_struct *task = ctx->task;
+	struct threads_owner *o;
 	__u32 slot;
 	__u64 *in;
 
 	if (!task)
 		return 0;
-	pid = BPF_CORE_READ(task, thread_pid);
-	if (!pid)
+	o = owner_of(task);
+	if (!o || !o->taken)
 		return 0;
-	bpf_probe_read_kernel(&u, sizeof(u),
-			      (void *)pid + bpf_core_field_offset(struct pid, numbers) +
-				      BPF_CORE_READ(pid, level) * sizeof(u));
-	if ((__u32)u.nr != request.tid)
-		return 0;
-	/* Another process, by a number used again. */
-	if (BPF_CORE_READ(task, group_leader, start_boottime) /
-		    (1000000000 / request.ticks_a_second) !=
-	    request.leader_ticks)
-		return 0;
-	if (task->flags & PF_EXITING)
-		return 0;
-	if (task->flags & (PF_KTHREAD | PF_IO_WORKER)) {
-		request.error = EPERM;
-		return 0;
-	}
-	o = bpf_task_storage_get(&owners, task, 0, BPF_LOCAL_STORAGE_GET_F_CREATE);
-	if (!o) {
-		request.error = ENOMEM;
-		return 0;
-	}
-	/* It executed another program, of which nobody told us, and was not switched off since. */
-	if (o->started && (__u64)task->mm != o->mm)
-		retire(o, page_of(o->slot), CSF_F_PARKED);
-	if (!o->taken) {
-		slot = request.slot;
-		in = bpf_map_lookup_elem(&slots, &slot);
-		if (!in)
-			return 0;
-		*in = THREADS_TAKEN;
-		o->slot = slot;
-		barrier();
-		o->taken = 1;
-	}
-	request.answer = o->slot;
-	request.error = 0;
+	slot = o->slot;
+	in = bpf_map_lookup_elem(&slots, &slot);
+	if (in && *in == THREADS_LEAVING)
+		part(task, slot, in);
 	return 0;
 }
 

@@ -45,6 +45,7 @@ enum {
 	CSF_SIG_BLOCK_ = 0,
 	CSF_SIG_SETMASK_ = 2,
 	CSF_SOCK_SEQPACKET_ = 5,
+	CSF_MSG_NOSIGNAL_ = 0x4000,
 	CSF_MSG_CMSG_CLOEXEC_ = 0x40000000,
 };
 
@@ -345,8 +346,8 @@ static inline long csf_connect_(void)
 	return ret == -ECONNREFUSED ? -ENOENT : ret;
 }
 
-/* The descriptor that comes with the answer, or -errno. */
-static inline long csf_ask_(long sock)
+/* The descriptor that comes with the answer, or -errno. pid 0: the thread is the caller's process's. */
+static inline long csf_ask_for_(long sock, uint32_t pid, uint32_t tid)
 {
 	struct csf_serve_request request;
 	struct csf_serve_reply reply;
@@ -363,8 +364,9 @@ static inline long csf_ask_(long sock)
 	request.magic = CSF_MAGIC;
 	request.abi = CSF_ABI_VERSION;
 	request.kind = CSF_KIND_THREAD;
-	request.tid = csf_gettid_();
-	n = csf_sys_(SYS_write, sock, (long)&request, sizeof(request), 0, 0);
+	request.tid = tid;
+	request.pid = pid;
+	n = csf_sys_(SYS_sendto, sock, (long)&request, sizeof(request), CSF_MSG_NOSIGNAL_, 0);
 	if (n < 0)
 		return n;
 	memset(&reply, 0, sizeof(reply));
@@ -388,6 +390,12 @@ static inline long csf_ask_(long sock)
 		return -EPROTO;
 	memcpy(&fd, CMSG_DATA(&control.head), sizeof(fd));
 	return fd;
+}
+
+/* The same of the calling thread. */
+static inline long csf_ask_(long sock)
+{
+	return csf_ask_for_(sock, 0, csf_gettid_());
 }
 
 /* More than it takes, see csf_switch_(). */

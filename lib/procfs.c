@@ -53,6 +53,8 @@ int procfs_status(pid_t pid, struct proc_status *st)
 	st->tracer = (pid_t)field(text, "\nTracerPid:\t");
 	st->uid = (unsigned int)field(text, "\nUid:\t");
 	st->seccomp = (unsigned int)field(text, "\nSeccomp:\t");
+	p = strstr(text, "\nCapEff:\t");
+	st->cap_eff = p ? strtoull(p + 9, NULL, 16) : 0;
 	st->ns_pid = 0;
 	/* One number a namespace, the innermost last. */
 	p = strstr(text, "\nNSpid:\t");

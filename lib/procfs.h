@@ -11,6 +11,7 @@
 struct proc_status {
 	pid_t tgid, ppid, tracer, ns_pid;
 	unsigned int uid, seccomp;
+	uint64_t cap_eff; /* a bit for each capability in effect */
 };
 
 /* Read /proc/PID/NAME into buf, NUL-terminated. Bytes read, or -errno. */

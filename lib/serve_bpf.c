@@ -19,6 +19,7 @@
 #include "threads.skel.h"
 
 #include "lib/bpf_may.h"
+#include "lib/procfs.h"
 #include "lib/serve_bpf.h"
 
 #define BPFFS	    "/sys/fs/bpf"
@@ -35,7 +36,9 @@ static struct {
 	unsigned int max;
 	uint32_t key_type, value_type; /* of a page's map, in the object's BTF */
 	uint32_t flags;		       /* of a new page */
+	uint16_t viewers[THREADS_MAX]; /* of what is in a slot: a bit each */
 } t;
+_Static_assert(SERVE_VIEWERS <= 16, "a bit for each viewer");
 
 /* In the order of attaching: who is registered must not be missed when it ends. */
 static const char *const link_names[NR_LINKS] = {PIN_DIR "/on_exit", PIN_DIR "/on_exec",
@@ -170,6 +173,15 @@ static bool has_rdtscp(void)
 	return has;
 }
 
+/* Its thread may end at this very moment. */
+static void leave(uint32_t slot)
+{
+	uint64_t viewed = THREADS_VIEWED;
+
+	__atomic_compare_exchange_n(&t.slots[slot], &viewed, THREADS_LEAVING, false,
+				    __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+}
+
 int serve_open(unsigned int max, struct serve_why *why)
 {
 	bool is_first = access(PIN_DIR, F_OK) != 0;
@@ -188,6 +200,9 @@ int serve_open(unsigned int max, struct serve_why *why)
 		unpin();
 	if (ret)
 		close_all();
+	/* The viewers of the server before us are not ours. */
+	for (uint32_t i = 0; !ret && i < THREADS_MAX; i++)
+		leave(i);
 	return ret;
 }
 
@@ -239,6 +254,7 @@ static void *fill(void *slot_of)
 
 	if (fd < 0)
 		return NULL;
+	t.viewers[slot] = 0;
 	if (!bpf_map_update_elem(bpf_map__fd(t.bpf->maps.pages), &slot, &fd, 0))
 		t.slots[slot] = THREADS_FRESH;
 	close(fd);
@@ -266,12 +282,6 @@ static void refill(void)
 			pthread_join(thread[i], NULL);
 }
 
-void serve_refill(void)
-{
-	if (count(THREADS_FRESH) < NR_FRESH / 2)
-		refill();
-}
-
 /* A descriptor of the map in a slot. */
 static int page_fd(uint32_t slot)
 {
@@ -282,12 +292,12 @@ static int page_fd(uint32_t slot)
 	return bpf_map_get_fd_by_id(id);
 }
 
-/* Let the iterator look at the threads of a process. 0 or -errno. */
-static int walk(pid_t pid)
+/* Let an iterator look at the threads of a process, at one thread, or with neither at all. 0 or -errno. */
+static int walk(const struct bpf_program *prog, pid_t pid, pid_t tid)
 {
-	union bpf_iter_link_info info = {.task = {.pid = (uint32_t)pid}};
+	union bpf_iter_link_info info = {.task = {.pid = (uint32_t)pid, .tid = (uint32_t)tid}};
 	LIBBPF_OPTS(bpf_iter_attach_opts, opts, .link_info = &info, .link_info_len = sizeof(info));
-	struct bpf_link *link = bpf_program__attach_iter(t.bpf->progs.register_thread, &opts);
+	struct bpf_link *link = bpf_program__attach_iter(prog, &opts);
 	char buf[16];
 	int fd, ret = 0;
 
@@ -307,9 +317,9 @@ static int walk(pid_t pid)
 /* The kernel's iterator stops short where a thread that it stands on ends: then it looks again. */
 #define WALKS 4
 
-int serve_register(pid_t pid, uint64_t start_ticks, uint32_t tid)
+/* Fill in the request's rest and let the iterator answer it. 0 or -errno. */
+static int ask(struct threads_request *r, pid_t pid, pid_t tid)
 {
-	struct threads_request *r = &t.bpf->bss->request;
 	uint32_t slot = 0;
 	int ret = 0;
 
@@ -319,20 +329,91 @@ int serve_register(pid_t pid, uint64_t start_ticks, uint32_t tid)
 		slot++;
 	if (slot == THREADS_MAX)
 		return -ENOSPC;
-	*r = (struct threads_request){
-		.tid = tid,
-		.slot = slot,
-		.leader_ticks = start_ticks,
-		.ticks_a_second = (uint64_t)sysconf(_SC_CLK_TCK),
-		.error = ESRCH,
-	};
+	r->slot = slot;
+	r->ticks_a_second = (uint64_t)sysconf(_SC_CLK_TCK);
+	r->error = ESRCH;
 	for (int i = 0; i < WALKS && !ret && r->error == ESRCH; i++)
-		ret = walk(pid);
+		ret = walk(t.bpf->progs.register_thread, pid, tid);
+	return ret ? ret : -r->error;
+}
+
+int serve_register(pid_t pid, uint64_t start_ticks, uint32_t tid)
+{
+	struct threads_request *r = &t.bpf->bss->request;
+	int ret;
+
+	*r = (struct threads_request){.tid = tid, .leader_ticks = start_ticks};
+	ret = ask(r, pid, 0);
+	return ret ? ret : page_fd(r->answer);
+}
+
+static bool is_thread_of(pid_t pid, pid_t tid)
+{
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/%d/task/%d", pid, tid);
+	return !access(path, F_OK);
+}
+
+int serve_view(unsigned int viewer, pid_t pid, pid_t tid)
+{
+	struct threads_request *r = &t.bpf->bss->request;
+	uint64_t start_ticks;
+	int ret;
+
+	/* Who asks for its own page shall find one. */
+	if (count(THREADS_VIEWED) >= t.max / 2)
+		return -ENOSPC;
+	if (!procfs_start_ticks(pid, &start_ticks))
+		return -ESRCH;
+	*r = (struct threads_request){.leader_ticks = start_ticks, .view = 1};
+	ret = ask(r, 0, tid);
 	if (ret)
 		return ret;
-	if (r->error)
-		return -r->error;
-	return page_fd(r->answer);
+	t.viewers[r->answer] |= (uint16_t)(1u << viewer);
+	/* The number was another process's thread's, which began in the same tick. */
+	return is_thread_of(pid, tid) ? page_fd(r->answer) : -ESRCH;
+}
+
+void serve_unview(unsigned int viewer)
+{
+	uint16_t bit = (uint16_t)(1u << viewer);
+
+	for (uint32_t i = 0; i < THREADS_MAX; i++) {
+		if (!(t.viewers[i] & bit))
+			continue;
+		t.viewers[i] &= (uint16_t)~bit;
+		if (!t.viewers[i])
+			leave(i);
+	}
+}
+
+/*
+ * Have the threads of pages that are LEAVING let go of them. What a program of theirs still writes on another CPU
+ * goes into that page, and no other: its place waits for the grace period that the kernel gives whoever
+ * takes a map out of a map.
+ */
+static void release(void)
+{
+	uint32_t slot = 0;
+
+	for (int i = 0; i < WALKS && count(THREADS_LEAVING); i++)
+		walk(t.bpf->progs.release_threads, 0, 0);
+	while (slot < THREADS_MAX && t.slots[slot] != THREADS_LEFT)
+		slot++;
+	if (slot == THREADS_MAX || bpf_map_delete_elem(bpf_map__fd(t.bpf->maps.pages), &slot))
+		return;
+	for (slot = 0; slot < THREADS_MAX; slot++)
+		if (t.slots[slot] == THREADS_LEFT)
+			t.slots[slot] = THREADS_ENDED;
+}
+
+void serve_upkeep(void)
+{
+	if (count(THREADS_LEAVING) || count(THREADS_LEFT))
+		release();
+	if (count(THREADS_FRESH) < NR_FRESH / 2)
+		refill();
 }
 
 void serve_end(void)
@@ -341,7 +422,8 @@ void serve_end(void)
 		struct threads_end end = {.slot = slot};
 		LIBBPF_OPTS(bpf_test_run_opts, opts, .ctx_in = &end, .ctx_size_in = sizeof(end));
 
-		if (t.slots[slot] == THREADS_TAKEN)
+		if (t.slots[slot] == THREADS_TAKEN || t.slots[slot] == THREADS_VIEWED ||
+		    t.slots[slot] == THREADS_LEAVING)
 			bpf_prog_test_run_opts(bpf_program__fd(t.bpf->progs.end_page), &opts);
 	}
 	unpin();

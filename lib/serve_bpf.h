@@ -28,8 +28,21 @@ int serve_open(unsigned int max, struct serve_why *why);
  */
 int serve_register(pid_t pid, uint64_t start_ticks, uint32_t tid);
 
-/* See that pages are ready for who comes next. It takes some 10 ms when there are few. */
-void serve_refill(void);
+/*
+ * The page of any thread for a viewer, which begins at once. Both numbers are ours; viewers are numbered from 0 to
+ * SERVE_VIEWERS - 1. As above; -ENOSPC: viewers have half of all pages; -EAGAIN: it executes another program.
+ */
+#define SERVE_VIEWERS 16
+int serve_view(unsigned int viewer, pid_t pid, pid_t tid);
+
+/* The viewer is gone: threads that did not ask for their page themselves, and that no other views, lose it. */
+void serve_unview(unsigned int viewer);
+
+/*
+ * See that pages are ready for who comes next, and that those of viewers that are gone become so. To be called
+ * now and then; it takes some 10 ms when there is something to do.
+ */
+void serve_upkeep(void);
 
 /* Mark every page dead, detach, and leave nothing behind. */
 void serve_end(void);

@@ -191,6 +191,12 @@ int threads_sample(struct threads *t, struct thread_list *to, char *why, size_t 
 	return 0;
 }
 
+/* Another engine has taken over, which knows since when it counts. */
+static bool is_handed_over(const struct thread_sample *older, const struct thread_sample *s)
+{
+	return older && older->engine != s->engine && older->tid == s->tid && s->since_ns;
+}
+
 /* The beginning of the interval, and the sample there, if any; false: there is no interval. */
 static bool base(const struct thread_sample *older, const struct thread_sample *s,
 		 uint64_t before_ns, uint64_t *from_ns)
@@ -210,6 +216,9 @@ void thread_diff(struct thread_delta *d, const struct thread_sample *older,
 	uint64_t from_ns, known_ns = 0;
 
 	memset(d, 0, sizeof(*d));
+	/* It counts from zero, as if it were new. */
+	if (is_handed_over(older, s))
+		older = NULL;
 	if (!base(older, s, before_ns, &from_ns) || s->mono_ns <= from_ns)
 		return;
 	d->wall_ns = s->mono_ns - from_ns;

@@ -129,7 +129,7 @@ struct thread_delta {
  * What happened since an older sample; what is not known in both, or ran backwards, is not known. older
  * NULL: since the epoch's beginning, if that is known; a thread that was not there at before_ns must
  * have begun since, so one that says otherwise (by more than 20 ms, since_ns may be coarse) has no
- * difference. before_ns 0: whenever it began.
+ * difference. before_ns 0: whenever it began. Where another engine has taken over, older is as good as NULL.
  */
 void thread_diff(struct thread_delta *d, const struct thread_sample *older,
 		 const struct thread_sample *s, uint64_t before_ns);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 /*
  * Engine pages: threads that have a page of coarse_stat_fs or of statpage serve, as the page tells it, for
- * who may trace their process. Exact, and no cost to the threads.
+ * who may trace their process. Exact, and no cost to the threads. Root is given pages of any thread by the
+ * server, which cost the threads something at their switches as long as the engine is open.
  */
 #include <ctype.h>
 #include <dirent.h>
@@ -14,12 +15,15 @@
 #include <unistd.h>
 
 #include "lib/csf_remote.h"
+#include "lib/csf_view.h"
 #include "lib/procfs.h"
 #include "lib/threads.h"
 
 struct pages_state {
 	pid_t pid; /* 0: all */
 	uint64_t start_ticks;
+	bool is_mounted;
+	struct csf_view *view; /* NULL: there was no server */
 };
 
 /* One process's pages on their way to the list. */
@@ -88,26 +92,24 @@ static void put(struct thread_sample *s, enum thread_field field, uint64_t value
 	s->known |= THREAD_KNOWN(field);
 }
 
-static int add(const struct csf_snap *snap, void *data)
+/* Whether the list has the thread: it has mapped its page twice, or maps it itself and is viewed. */
+static bool has(const struct pages_walk *w, pid_t tid)
+{
+	for (size_t i = w->first; i < w->to->nr; i++)
+		if (w->to->v[i].tid == tid)
+			return true;
+	return false;
+}
+
+/* The new sample; NULL: no memory. */
+static struct thread_sample *put_snap(struct pages_walk *w, pid_t tid, const struct csf_snap *snap)
 {
 	static const char state[CSF_NR_STATES] = {'R', 'R', 'S', 'D', 'D'};
-	struct pages_walk *w = data;
-	struct thread_sample *s;
 	uint64_t at = mono_ns(snap);
-	pid_t tid;
+	struct thread_sample *s = thread_list_add(w->to);
 
-	/* Another process's page that was handed to this one is none of its threads'. */
-	if (snap->p.hdr.flags & (CSF_F_DEAD | CSF_F_PARKED) || snap->p.state >= CSF_NR_STATES)
-		return 0;
-	tid = tid_here(w, snap->p.tid);
-	for (size_t i = w->first; tid && i < w->to->nr; i++)
-		if (w->to->v[i].tid == tid)
-			tid = 0; /* mapped twice */
-	if (!tid)
-		return 0;
-	s = thread_list_add(w->to);
 	if (!s)
-		return -ENOMEM;
+		return NULL;
 	s->pid = w->pid;
 	s->tid = tid;
 	procfs_comm(tid, s->comm);
@@ -121,55 +123,118 @@ static int add(const struct csf_snap *snap, void *data)
 	put(s, THREAD_MIGRATE, snap->p.nr_migrate);
 	put(s, THREAD_MIN_FLT, snap->p.min_flt);
 	put(s, THREAD_MAJ_FLT, snap->p.maj_flt);
-	return 0;
+	return s;
+}
+
+static int add(const struct csf_snap *snap, void *data)
+{
+	struct pages_walk *w = data;
+	pid_t tid;
+
+	/* Another process's page that was handed to this one is none of its threads'. */
+	if (snap->p.hdr.flags & (CSF_F_DEAD | CSF_F_PARKED) || snap->p.state >= CSF_NR_STATES)
+		return 0;
+	tid = tid_here(w, snap->p.tid);
+	if (!tid || has(w, tid))
+		return 0;
+	return put_snap(w, tid, snap) ? 0 : -ENOMEM;
+}
+
+/* The threads of a process that the server has pages for. 0, -ESRCH or -ENOMEM. */
+static int sample_viewed(struct csf_view *view, struct pages_walk *w)
+{
+	struct csf_view_base base;
+	struct thread_sample *s;
+	struct csf_snap snap;
+	struct dirent *e;
+	char path[40];
+	int ret = 0;
+	pid_t tid;
+	DIR *dir;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", w->pid);
+	dir = opendir(path);
+	if (!dir)
+		return -ESRCH;
+	while (!ret && (e = readdir(dir))) {
+		tid = (pid_t)strtol(e->d_name, NULL, 10);
+		if (!tid || has(w, tid) || csf_view_snap(view, w->pid, tid, &snap, &base) ||
+		    snap.p.state >= CSF_NR_STATES)
+			continue;
+		s = put_snap(w, tid, &snap);
+		if (!s)
+			ret = -ENOMEM;
+		else if (base.known) {
+			/* All numbers are since the page began, as it begins with the first look. */
+			s->since_ns = snap.p.start_tsc;
+			s->value[THREAD_MIN_FLT] -= base.min_flt;
+			s->value[THREAD_MAJ_FLT] -= base.maj_flt;
+		}
+	}
+	closedir(dir);
+	return ret;
 }
 
 /* 0, -ENOMEM, or why nothing of the process can be seen. */
-static int sample_process(pid_t pid, struct thread_list *to)
+static int sample_process(const struct pages_state *ps, pid_t pid, struct thread_list *to)
 {
 	struct pages_walk w = {.pid = pid, .first = to->nr, .to = to};
+	bool viewing = csf_view_may(ps->view);
 	struct proc_status st;
-	int ret;
+	int ret = 0;
 
+	/* The server's are all that there are. */
+	if (viewing && !ps->is_mounted)
+		return sample_viewed(ps->view, &w);
 	if (procfs_status(pid, &st))
 		return -ESRCH;
 	w.nested = st.ns_pid != pid;
 	ret = csf_remote_each(pid, add, &w);
+	if (viewing && ret != -ENOMEM)
+		return sample_viewed(ps->view, &w);
 	return ret == -1 ? -errno : ret;
+}
+
+static int sample_all(const struct pages_state *ps, struct thread_list *to)
+{
+	DIR *dir = opendir("/proc");
+	struct dirent *e;
+	int err = 0;
+
+	if (!dir)
+		return -errno;
+	while (err != -ENOMEM && (e = readdir(dir)))
+		if (isdigit((unsigned char)e->d_name[0]))
+			err = sample_process(ps, (pid_t)strtol(e->d_name, NULL, 10), to);
+	closedir(dir);
+	/* Of processes that end, or are not ours to see, there is nothing. */
+	return err == -ENOMEM ? err : 0;
 }
 
 static int sample(void *state, struct thread_list *to, char *why, size_t len)
 {
 	struct pages_state *ps = state;
 	uint64_t ticks;
-	struct dirent *e;
-	int err = 0;
-	DIR *dir;
+	int err;
 
+	if (ps->pid && (!procfs_start_ticks(ps->pid, &ticks) || ticks != ps->start_ticks)) {
+		snprintf(why, len, "process %d has ended", ps->pid);
+		return -ESRCH;
+	}
+	if (ps->view)
+		csf_view_begin(ps->view);
+	err = ps->pid ? sample_process(ps, ps->pid, to) : sample_all(ps, to);
+	if (ps->view)
+		csf_view_end(ps->view);
 	if (ps->pid) {
-		if (!procfs_start_ticks(ps->pid, &ticks) || ticks != ps->start_ticks) {
-			snprintf(why, len, "process %d has ended", ps->pid);
-			return -ESRCH;
-		}
-		err = sample_process(ps->pid, to);
 		if (err != -EACCES && err != -EPERM && err != -ENOMEM)
 			return 0; /* it may have a page later on */
 		snprintf(why, len, "the pages of process %d: %s", ps->pid,
 			 err == -ENOMEM ? "out of memory" : "only who may trace it can read them");
 		return err;
 	}
-	dir = opendir("/proc");
-	while (dir && err != -ENOMEM && (e = readdir(dir)))
-		if (isdigit((unsigned char)e->d_name[0]))
-			err = sample_process((pid_t)strtol(e->d_name, NULL, 10), to);
-	if (!dir)
-		err = -errno;
-	else
-		closedir(dir);
-	/* Of processes that end, or are not ours to see, there is nothing. */
-	if (dir && err != -ENOMEM)
-		return 0;
-	snprintf(why, len, "/proc: %s", strerror(-err));
+	if (err)
+		snprintf(why, len, "/proc: %s", strerror(-err));
 	return err;
 }
 
@@ -182,10 +247,11 @@ static bool is_mounted(void)
 
 static int open_pages(pid_t pid, void **state, char *why, size_t len)
 {
+	bool mounted = is_mounted(), served = !access(CSF_SERVE_SOCKET, F_OK);
 	struct pages_state *ps;
 	uint64_t ticks = 0;
 
-	if (!is_mounted() && access(CSF_SERVE_SOCKET, F_OK)) {
+	if (!mounted && !served) {
 		snprintf(why, len, "coarse_stat_fs is not mounted, and no statpage serve runs");
 		return -ENOENT;
 	}
@@ -198,14 +264,20 @@ static int open_pages(pid_t pid, void **state, char *why, size_t len)
 		snprintf(why, len, "out of memory");
 		return -ENOMEM;
 	}
-	*ps = (struct pages_state){pid, ticks};
+	*ps = (struct pages_state){pid, ticks, mounted, NULL};
+	if (served)
+		ps->view = csf_view_new();
 	*state = ps;
 	return 0;
 }
 
 static void close_pages(void *state)
 {
-	free(state);
+	struct pages_state *ps = state;
+
+	if (ps)
+		csf_view_free(ps->view);
+	free(ps);
 }
 
 const struct thread_engine threads_pages = {

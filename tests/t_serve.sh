@@ -69,6 +69,61 @@ is "$($t ask 1)" 3 "another process's thread"
 $t protect >/tmp/out 2>&1
 is "$(of writable) $(of mprotect)" "EPERM EACCES" "mmap and mprotect"
 
+begin "serve: root views any thread, whose buckets are what it does; others may not"
+$t buckets >/tmp/out 2>&1 &
+buckets=$!
+ready()
+{
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		grep -q ready /tmp/out && return
+		sleep 1
+	done
+	fail "the workload does not begin"
+}
+ready
+# PID TID S ON CPU% RUNQ SLEP DSLP IOWT VOL INV MIG FLT MAJ COMMAND
+statpage top --once --interval 2s -p $buckets >/tmp/top 2>&1
+is $? 0 "status of top"
+# share COMMAND COLUMN LEAST: percent of the time.
+share()
+{
+	awk -v name="$1" -v column="$2" -v least="$3" '$NF == name && $column + 0 >= least { n++ }
+		END { exit !n }' /tmp/top || fail "$1: less than $3 in column $2: $(grep " $1$" /tmp/top)"
+}
+is "$(awk '$1 == "PID" { print $5, $6, $7, $8, $9, $10 }' /tmp/top)" "CPU% RUNQ SLEP DSLP IOWT VOL" "head"
+share rival 5 20
+share rival 6 20
+share napper 7 50
+share sleeper 7 99
+share waiter 8 70
+share threads 7 99
+tid=$(awk '$NF == "sleeper" { print $2 }' /tmp/top)
+$t slots >/tmp/out 2>&1
+is "$(of taken)" 1 "the thread that has a page of its own"
+is "$($t view $buckets "$tid") $($t view $buckets "$tid" nobody) $($t view 1 "$tid")" "0 1 3" \
+	"root, another user, a thread of another process than named"
+is "$($t view 1 1) $($t view 2 2)" "0 0" "init and kthreadd"
+
+begin "serve: a viewer that is killed gives its pages back"
+statpage top --json --interval 100ms >/tmp/top 2>&1 &
+viewer=$!
+viewed()
+{
+	for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20; do
+		$t slots >/tmp/out 2>&1
+		[ $(($(of viewed) > 0)) -eq "$1" ] && [ "$(of leaving) $(of left)" = "0 0" ] && return
+		sleep 1
+	done
+	fail "viewed pages, $1 wanted: $(xargs </tmp/out)"
+}
+viewed 1
+kill -KILL $viewer
+wait $viewer 2>/dev/null
+viewed 0
+is "$(of taken)" 1 "the thread that has a page of its own"
+kill -KILL $buckets
+wait $buckets 2>/dev/null
+
 for how in exec exit; do
 	begin "serve: who has another process's page sees its $how"
 	$t $how >/tmp/out 2>&1

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -31,8 +32,11 @@ static const char usage[] =
 	"the filesystem is not mounted. Runs until SIGINT or SIGTERM, which ends every page; killed otherwise,\n"
 	"the pages go on, and the next server takes them over.\n"
 	"\n"
+	"A process gets the pages of its own threads. top, record and export of root get those of any thread, as\n"
+	"long as they run.\n"
+	"\n"
 	"  --socket PATH   where to listen; default " CSF_SERVE_SOCKET "\n"
-	"  --max N         threads at once; default 4096, at most 16384\n"
+	"  --max N         threads at once, half of them for viewers; default 4096, at most 16384\n"
 	"  --end           end what a server that was killed has left, and serve nobody\n";
 
 #ifndef SO_PEERPIDFD
@@ -44,7 +48,9 @@ static const char usage[] =
 
 struct client {
 	pid_t pid;
-	int pidfd; /* -1: this kernel has none */
+	uid_t uid;
+	int viewer; /* its number for serve_view(); -1: it is none */
+	int pidfd;  /* -1: this kernel has none */
 	uint64_t start_ticks;
 	uint64_t since_ns;
 };
@@ -120,7 +126,7 @@ static bool meet(int fd, struct client *c)
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) || cred.pid <= 0)
 		return false;
-	*c = (struct client){.pid = cred.pid, .since_ns = now_ns()};
+	*c = (struct client){.pid = cred.pid, .uid = cred.uid, .viewer = -1, .since_ns = now_ns()};
 	len = sizeof(c->pidfd);
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERPIDFD, &c->pidfd, &len))
 		c->pidfd = -1;
@@ -138,6 +144,8 @@ static bool lives(const struct client *c)
 static void drop(int i)
 {
 	close(fds[2 + i].fd);
+	if (clients[i].viewer >= 0)
+		serve_unview((unsigned int)clients[i].viewer);
 	if (clients[i].pidfd >= 0)
 		close(clients[i].pidfd);
 	nr_clients--;
@@ -185,10 +193,65 @@ static void send_reply(int fd, int error, int page)
 	(void)!sendmsg(fd, &msg, MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+/* A namespace of theirs is ours, too. */
+static bool shares(pid_t pid, const char *name)
+{
+	struct stat theirs, ours;
+	char path[48];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, name);
+	if (stat(path, &theirs))
+		return false;
+	snprintf(path, sizeof(path), "/proc/self/ns/%s", name);
+	return !stat(path, &ours) && theirs.st_dev == ours.st_dev && theirs.st_ino == ours.st_ino;
+}
+
+/*
+ * Whether it may see threads of all processes: who may trace every process may, too. It was root when it
+ * connected, so that no ordinary program can ask and then execute a set-user-ID one; and it has the capability
+ * now, which root of a container lacks. The numbers that it asks by have to be ours.
+ */
+static bool may_view(const struct client *c)
+{
+	struct proc_status st;
+
+	return !c->uid && shares(c->pid, "user") && shares(c->pid, "pid") &&
+	       !procfs_status(c->pid, &st) && st.cap_eff & 1ull << CAP_SYS_PTRACE && lives(c);
+}
+
+/* 0 or -errno. */
+static int make_viewer(struct client *c)
+{
+	uint32_t taken = 0;
+
+	if (c->viewer >= 0)
+		return 0;
+	if (!may_view(c))
+		return -EPERM;
+	for (int i = 0; i < nr_clients; i++)
+		if (clients[i].viewer >= 0)
+			taken |= 1u << clients[i].viewer;
+	while (++c->viewer < SERVE_VIEWERS)
+		if (!(taken & 1u << c->viewer))
+			return 0;
+	c->viewer = -1;
+	return -EUSERS;
+}
+
+/* The descriptor of the page, or -errno. */
+static int page_for(struct client *c, const struct csf_serve_request *r)
+{
+	int ret;
+
+	if (!r->pid)
+		return lives(c) ? serve_register(c->pid, c->start_ticks, r->tid) : -ESRCH;
+	ret = make_viewer(c);
+	return ret ? ret : serve_view((unsigned int)c->viewer, (pid_t)r->pid, (pid_t)r->tid);
+}
+
 /* False: the client is done with, or not worth waiting for. */
 static bool answer(int i)
 {
-	const struct client *c = &clients[i];
 	struct csf_serve_request r = {0};
 	ssize_t n = recv(fds[2 + i].fd, &r, sizeof(r), MSG_DONTWAIT | MSG_TRUNC);
 	int page;
@@ -200,7 +263,7 @@ static bool answer(int i)
 		send_reply(fds[2 + i].fd, EPROTO, -1);
 		return false;
 	}
-	page = lives(c) ? serve_register(c->pid, c->start_ticks, r.tid) : -ESRCH;
+	page = page_for(&clients[i], &r);
 	send_reply(fds[2 + i].fd, page < 0 ? -page : 0, page);
 	if (page >= 0)
 		close(page);
@@ -208,12 +271,18 @@ static bool answer(int i)
 	return true;
 }
 
+/* A viewer may stay as long as it likes. */
+static bool is_late(const struct client *c)
+{
+	return c->viewer < 0 && now_ns() - c->since_ns > PATIENCE_NS;
+}
+
 static void serve(int signals, int listener)
 {
 	fds[0] = (struct pollfd){.fd = signals, .events = POLLIN};
 	fds[1] = (struct pollfd){.fd = listener, .events = POLLIN};
 	for (;;) {
-		serve_refill();
+		serve_upkeep();
 		/* Who does not fit waits in the listener's queue. */
 		fds[1].events = nr_clients < MAX_CLIENTS ? POLLIN : 0;
 		if (poll(fds, 2 + (nfds_t)nr_clients, 250) < 0 && errno != EINTR)
@@ -221,8 +290,7 @@ static void serve(int signals, int listener)
 		if (fds[0].revents)
 			return;
 		for (int i = nr_clients - 1; i >= 0; i--)
-			if (fds[2 + i].revents ? !answer(i) :
-						 now_ns() - clients[i].since_ns > PATIENCE_NS)
+			if (fds[2 + i].revents ? !answer(i) : is_late(&clients[i]))
 				drop(i);
 		if (fds[1].revents & POLLIN && nr_clients < MAX_CLIENTS)
 			welcome(listener);

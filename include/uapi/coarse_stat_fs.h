@@ -26,6 +26,9 @@
  * Where no module can be loaded `statpage serve` hands out the same pages, by CSF_CLOCK_MONOTONIC, over this
  * SOCK_SEQPACKET socket: a request is answered by a reply, whose descriptor (SCM_RIGHTS) is mapped like a
  * file of CSF_SERVE_BYTES. A thread is of the process that connected, and begins when it is next switched to.
+ *
+ * A viewer may ask for any thread, and has its pages until it closes the socket: root when it connected, with
+ * CAP_SYS_PTRACE, in the server's user and pid namespaces. Such a page begins at once.
  */
 #define CSF_SERVE_SOCKET "/run/statpage/threads.sock"
 #define CSF_SERVE_BYTES	 4096
@@ -34,11 +37,14 @@ struct csf_serve_request {
 	__u32 magic; /* CSF_MAGIC */
 	__u16 abi;   /* CSF_ABI_VERSION */
 	__u16 kind;  /* CSF_KIND_THREAD */
-	__u32 tid;   /* in the thread's own pid namespace */
-	__u32 pad;
+	__u32 tid;   /* in the thread's own pid namespace; a viewer's: in the server's */
+	__u32 pid; /* 0: the process that connected; a viewer's: any, in the server's pid namespace */
 };
 
-/* error: 0; EPROTO: not a request of this ABI; ESRCH: the process has no such thread; ENOSPC: no page left */
+/*
+ * error: 0; EPROTO: not a request of this ABI; ESRCH: the process has no such thread; ENOSPC: no page left;
+ * EPERM: who connected is no viewer; EUSERS: too many viewers; EAGAIN: the thread executes another program
+ */
 struct csf_serve_reply {
 	__u32 magic;
 	__u32 error;

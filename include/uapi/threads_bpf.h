@@ -14,10 +14,13 @@
 
 /* What is in a slot of the map of pages. A page that was handed out is never handed out again. */
 enum threads_slot {
-	THREADS_EMPTY, /* no page */
-	THREADS_FRESH, /* a page that nobody has seen */
-	THREADS_TAKEN, /* the page of a thread that lives */
-	THREADS_ENDED, /* its thread exited, or executed another program */
+	THREADS_EMPTY,	 /* no page */
+	THREADS_FRESH,	 /* a page that nobody has seen */
+	THREADS_TAKEN,	 /* the page of a thread that lives */
+	THREADS_ENDED,	 /* its thread exited, or executed another program */
+	THREADS_VIEWED,	 /* as TAKEN, but it is viewers who asked for it, not the thread */
+	THREADS_LEAVING, /* as VIEWED, and no viewer is left: its thread shall be parted from it */
+	THREADS_LEFT,	 /* it is; a program that runs meanwhile may still write it */
 };
 
 /* In task storage: it goes with the task. */
@@ -34,12 +37,14 @@ struct threads_owner {
 
 /* A request to the iterator, and what came of it. */
 struct threads_request {
-	__u32 tid;	    /* in the thread's own pid namespace */
+	__u32 tid;	    /* in the thread's own pid namespace; not looked at for a viewer */
 	__u32 slot;	    /* a fresh one */
 	__u64 leader_ticks; /* when its process began, as in /proc/PID/stat */
 	__u64 ticks_a_second;
 	__s32 error;  /* answer: 0, or an errno */
 	__u32 answer; /* the slot it has: the one above, or one of before */
+	__u32 view;   /* for a viewer: the iterator is at the one thread */
+	__u32 pad;
 };
 
 /* For the program that marks pages. */

@@ -4,18 +4,23 @@
  * and from the kernel's own sources; the shell compares.
  */
 #include <fcntl.h>
+#include <linux/bpf.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "lib/coarse_stat_fs.h"
+#include "include/uapi/threads_bpf.h"
 
-#define MS 1000000L
+#define MS	     1000000L
+#define UID_NOBODY   65534
+#define PINNED_SLOTS "/sys/fs/bpf/statpage/threads-" THREADS_VERSION "/slots"
 
 static void die(const char *what)
 {
@@ -202,10 +207,10 @@ static void forked(void)
 	printf("parent %d\n", s.p.tid == (unsigned int)getpid());
 }
 
-/* What the server says to a request for this thread: an errno, or 0. */
-static int ask(unsigned int tid)
+/* What the server says to a request for a thread, of this process or as a viewer: an errno, or 0. */
+static int ask(unsigned int pid, unsigned int tid)
 {
-	struct csf_serve_request r = {CSF_MAGIC, CSF_ABI_VERSION, CSF_KIND_THREAD, tid, 0};
+	struct csf_serve_request r = {CSF_MAGIC, CSF_ABI_VERSION, CSF_KIND_THREAD, tid, pid};
 	struct csf_serve_reply reply;
 	long sock = csf_connect_();
 
@@ -361,13 +366,15 @@ static void steady(int rounds)
 	printf("good %d\n", good);
 }
 
-/* A snapshot at each line of standard input: the server comes and goes meanwhile. */
-static void follow(void)
+/* A snapshot, at once or only then, at each line of standard input: the server comes and goes meanwhile. */
+static void follow(bool late)
 {
 	struct csf_snap s;
 	char line[10];
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
+	if (late && !fgets(line, sizeof(line), stdin))
+		return;
 	do {
 		if (csf_thread_snap(&s))
 			printf("%s\n", strerrorname_np(errno));
@@ -375,6 +382,126 @@ static void follow(void)
 			printf("start %llu block %llu\n", (unsigned long long)s.p.start_tsc,
 			       (unsigned long long)s.p.nr_block);
 	} while (fgets(line, sizeof(line), stdin));
+}
+
+/* How many places of the server's are in each state, from the map that it has pinned. */
+static void slots(void)
+{
+	static const char *const name[] = {"empty",  "fresh",	"taken", "ended",
+					   "viewed", "leaving", "left"};
+	unsigned int nr[sizeof(name) / sizeof(name[0])] = {0};
+	union bpf_attr attr = {.pathname = (uintptr_t)PINNED_SLOTS};
+	int fd = (int)syscall(SYS_bpf, BPF_OBJ_GET, &attr, sizeof(attr));
+	const uint64_t *slot;
+
+	if (fd < 0)
+		die(PINNED_SLOTS);
+	slot = mmap(NULL, THREADS_MAX * sizeof(*slot), PROT_READ, MAP_SHARED, fd, 0);
+	if (slot == MAP_FAILED)
+		die("mmap");
+	for (int i = 0; i < THREADS_MAX; i++)
+		nr[slot[i]]++;
+	for (size_t i = 0; i < sizeof(name) / sizeof(name[0]); i++)
+		printf("%s %u\n", name[i], nr[i]);
+}
+
+/* ---- threads that fill one bucket each, for a viewer ---- */
+
+static _Atomic int begun;
+
+static void begin(const char *name)
+{
+	prctl(PR_SET_NAME, name);
+	begun++;
+}
+
+static void *rival(void *unused)
+{
+	pin(0);
+	begin("rival");
+	for (;;)
+		;
+	return unused;
+}
+
+/* A pair of switches each 5 ms. */
+static void *napper(void *unused)
+{
+	begin("napper");
+	for (;;)
+		nap(5 * MS);
+	return unused;
+}
+
+static void *sleeper(void *unused)
+{
+	begin("sleeper");
+	for (;;)
+		pause();
+	return unused;
+}
+
+/* Waits for a child of vfork(), which is uninterruptible. */
+static void *waiter(void *unused)
+{
+	begin("waiter");
+	for (;;) {
+		if (!vfork()) {
+			nap(100 * MS);
+			_exit(0);
+		}
+	}
+	return unused;
+}
+
+/* Has a page of its own. */
+static void *owner(void *unused)
+{
+	struct csf_snap s;
+
+	snap(&s);
+	begin("owner");
+	for (;;)
+		nap(20 * MS);
+	return unused;
+}
+
+static void buckets(void)
+{
+	void *(*const body[])(void *) = {rival, rival, napper, sleeper, waiter, owner};
+	const int nr = sizeof(body) / sizeof(body[0]);
+	pthread_t t;
+
+	signal(SIGCHLD, SIG_IGN);
+	for (int i = 0; i < nr; i++)
+		if (pthread_create(&t, NULL, body[i], NULL))
+			die("pthread_create");
+	while (begun < nr)
+		nap(MS);
+	printf("ready\n");
+	fflush(stdout);
+	for (;;)
+		pause();
+}
+
+static void *short_life(void *unused)
+{
+	nap(MS);
+	return unused;
+}
+
+/* Threads that come and go, for as long as it lives. */
+static void churn(void)
+{
+	pthread_t t[20];
+
+	for (;;) {
+		for (int i = 0; i < 20; i++)
+			if (pthread_create(&t[i], NULL, short_life, NULL))
+				die("pthread_create");
+		for (int i = 0; i < 20; i++)
+			pthread_join(t[i], NULL);
+	}
 }
 
 int main(int argc, char **argv)
@@ -393,13 +520,23 @@ int main(int argc, char **argv)
 	else if (!strcmp(what, "forked"))
 		forked();
 	else if (!strcmp(what, "ask"))
-		printf("%d\n", ask((unsigned int)n));
+		printf("%d\n", ask(0, (unsigned int)n));
+	else if (!strcmp(what, "view")) {
+		if (argc > 4 && setresuid(UID_NOBODY, UID_NOBODY, UID_NOBODY))
+			die("setresuid");
+		printf("%d\n", ask((unsigned int)n, (unsigned int)atoi(argv[3])));
+	} else if (!strcmp(what, "slots"))
+		slots();
+	else if (!strcmp(what, "buckets"))
+		buckets();
+	else if (!strcmp(what, "churn"))
+		churn();
 	else if (!strcmp(what, "protect"))
 		protect();
 	else if (!strcmp(what, "exec") || !strcmp(what, "exit"))
 		ends(what);
 	else if (!strcmp(what, "follow"))
-		follow();
+		follow(argc > 2);
 	else
 		return 2;
 	return 0;

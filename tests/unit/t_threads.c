@@ -239,11 +239,27 @@ static void t_diff(void)
 		CHECK(!d.wall_ns && !d.known, "tid");
 		b.tid = 7;
 		b.engine = NULL;
+		b.since_ns = 0;
 		thread_diff(&d, &a, &b, 1000);
 		CHECK(!d.wall_ns && !d.known, "engine");
 		b.engine = a.engine;
+		b.since_ns = a.since_ns;
 		thread_diff(&d, &b, &a, 1000);
 		CHECK(!d.wall_ns && !d.known, "order");
+	}
+	TEST("difference: an engine that takes over counts since it began") {
+		b.engine = &threads_pages;
+		b.since_ns = 1100;
+		thread_diff(&d, &a, &b, 1000);
+		CHECK(d.wall_ns == 900 && d.value[THREAD_ONCPU] == 900 &&
+			      d.value[THREAD_BLOCK] == 3,
+		      "%llu", (unsigned long long)d.wall_ns);
+		b.mono_ns = 60000000;
+		thread_diff(&d, &a, &b, 50000000);
+		CHECK(!d.wall_ns && !d.known, "long before");
+		b.mono_ns = 2000;
+		b.engine = a.engine;
+		b.since_ns = a.since_ns;
 	}
 	TEST("difference: a thread that was not there counts since its beginning") {
 		thread_diff(&d, NULL, &b, 0);
