@@ -57,6 +57,8 @@ static void print(const struct top_opts *o, bool json)
 		fmt_top_json(stdout, r, o->engine);
 		return;
 	}
+	if (o->hint)
+		printf("%s\n", o->hint);
 	fmt_top_sort(r->thread, r->nr_threads, TOP_ONCPU, false);
 	fmt_top_text(stdout, r, o->engine);
 }
@@ -141,6 +143,14 @@ static int open_replay(struct top_opts *o, const struct asked *a)
 	return replay_top(&o->top, o->pid, step_ns, a->once);
 }
 
+/* For who may have all of it, and has not asked for less. */
+static const char *hint(const struct top_opts *o, const struct asked *a)
+{
+	if (a->engine || a->replay || geteuid() || o->engine[0] != &threads_proc)
+		return NULL;
+	return "while statpage serve runs, top of root has all five buckets of every thread";
+}
+
 static int start(struct top_opts *o, const struct asked *a)
 {
 	const struct thread_engine *engines[MAX_ENGINES + 1] = {NULL};
@@ -155,6 +165,7 @@ static int start(struct top_opts *o, const struct asked *a)
 		for (unsigned int i = 0; i < MAX_ENGINES; i++)
 			engines[i] = top_engine(o->top, i);
 		o->engine = engines;
+		o->hint = hint(o, a);
 		ret = a->once || a->json ? scripted(o, a->json) : top_live(o);
 		top_close(o->top);
 	}

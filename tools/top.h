@@ -13,6 +13,7 @@ struct top_opts {
 	uint64_t interval_ns;
 	unsigned int count; /* intervals; 0: until it is quit */
 	bool replay;	    /* of a recording; the interval is how long each is shown */
+	const char *hint;   /* what would show more; NULL */
 };
 
 /*

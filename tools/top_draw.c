@@ -501,6 +501,8 @@ static void draw_help(struct top_ui *ui)
 				 ui->o->engine[i]->name, ui->o->engine[i]->cannot_see);
 			page_text(&p, 2, text);
 		}
+		if (ui->o->hint)
+			page_text(&p, 2, ui->o->hint);
 		page_line(&p, "");
 		for (int c = 0; c < TOP_NR_COLUMNS; c++) {
 			snprintf(text, sizeof(text), "%-8s %s", top_columns[c].title,

@@ -23,7 +23,8 @@ workload()
 	read -r spinner sleeper switcher <"$tmp/tids"
 }
 
-one() { "$statpage" top --once --json --interval 300ms "$@"; }
+# Whatever this machine has, a module or a server of pages, the numbers are to be those of /proc.
+one() { "$statpage" top --engine proc --once --json --interval 300ms "$@"; }
 
 # Number N (1: CPU, 2: run queue) of a thread's schedstat.
 schedstat() { cut -d ' ' -f "$2" "/proc/$1/schedstat"; }
@@ -98,13 +99,13 @@ is "$(jq -c "[.threads[] | select(.pid == $pid).comm] | sort" "$tmp/all")" '["sl
 check test "$(jq '.threads | length' "$tmp/all")" -gt 4 "no others"
 
 begin "--json goes on, an object a line, for --count intervals"
-"$statpage" top --json --interval 50ms --count 3 -p "$pid" >"$tmp/three" || fail "status"
+"$statpage" top --engine proc --json --interval 50ms --count 3 -p "$pid" >"$tmp/three" || fail "status"
 is "$(jq -s -c '[length, (map(.threads | length) | unique), (map(.time_ns) | . == sort)]' "$tmp/three")" '[3,[4],true]' reports
 is "$(jq -s "[.[] | .threads[] | select(.tid == $spinner)] |
 	.[2].total.oncpu_ns - .[1].total.oncpu_ns == .[2].interval.oncpu_ns" "$tmp/three")" true "differences"
 
 begin "--once: tables with the same numbers"
-"$statpage" top --once --interval 300ms -p "$pid" >"$tmp/text" || fail "status"
+"$statpage" top --engine proc --once --interval 300ms -p "$pid" >"$tmp/text" || fail "status"
 check grep -q '^engine proc; it cannot see: which kind of sleep' "$tmp/text" "no engine"
 row() { awk -v n="$1" '$NF == n { $1 = $1; print }' "$tmp/text"; }
 is "$(grep -m 1 COMMAND "$tmp/text" | xargs)" "PID TID S ON CPU% RUNQ OFF VOL INV FLT MAJ COMMAND" head
@@ -116,6 +117,17 @@ is "$(sed -n '/^CPU times/,/^$/p' "$tmp/text" | grep -cE '^(all|[0-9]+)( +[0-9.]
 	$(($(getconf _NPROCESSORS_ONLN) + 1)) "rows of CPUs"
 "$statpage" top --once --interval 10ms --from "$tmp/k" >"$tmp/text" || fail "status"
 is "$(tail -n 1 "$tmp/text" | xargs)" "vfs_read 0 - - - missed some" "a metric without samples in the interval"
+
+begin "--once: what would give root more, if there is nothing that does"
+hint="while statpage serve runs, top of root has all five buckets of every thread"
+"$statpage" top --once --interval 10ms >"$tmp/text" || fail "status"
+if grep -q '^engine pages' "$tmp/text" || [ "$(id -u)" != 0 ]; then
+	is "$(grep -cx "$hint" "$tmp/text")" 0 "a hint in vain"
+else
+	is "$(sed -n 1p "$tmp/text")" "$hint" "the first line"
+	is "$(setpriv --reuid 65534 --clear-groups tools/statpage top --once --interval 10ms | grep -cx "$hint")" 0 "a user's"
+fi
+is "$("$statpage" top --engine proc --once --interval 10ms | grep -cx "$hint")" 0 "who asked for less"
 
 begin "distributions: count and quantiles are those of lib/hist.c"
 read -r low high count _ <<<"$("$fleet" merge 3 0.5 "$tmp/k/vfs_read")"
@@ -145,7 +157,7 @@ wait_for() { eventually shows "$1" || { fail "no '$1' on the screen${2:+ after $
 names() { screen | awk '/^ +[0-9]+ [RSD] / { print $NF }' | xargs; }
 names_are() { [ "$(names)" = "$1" ]; }
 
-top="$statpage top --interval 300ms"
+top="$statpage top --engine proc --interval 300ms"
 begin "live: the workload, in 80x24"
 live "$top -p $pid"
 wait_for '^statpage top  process [0-9]+ threads: 4 threads +last '
@@ -317,6 +329,9 @@ said 2 "PID and N are whole numbers" --once -p 1.5
 is "$? $(wc -l <"$tmp/err")" "1 1" "a full disk"
 live "TERM=none $top"
 wait_for "the terminal 'none' is not known: set TERM, or use --once or --json"
+wait_for '^status 1$'
+live "TERM=dumb $top"
+wait_for "^statpage: the terminal 'dumb' cannot place a cursor: use --once or --json"
 wait_for '^status 1$'
 sleep 1 &
 "$statpage" top --json --interval 200ms -p $! >"$tmp/out" 2>"$tmp/err"
