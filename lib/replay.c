@@ -21,10 +21,13 @@ static struct {
 	char name[256];
 	struct replay_head head;
 	struct json_object *head_obj, *now;
-	struct line line, kept[2]; /* kept: the last ones, once we went there */
+	struct line line, before; /* before: the one before it, while we go to the end */
+	struct line kept[2];	  /* the last ones, once we are there */
 	unsigned int next_kept, nr_kept;
-	uint64_t nr;	  /* of the line of the instant */
-	uint64_t step_ns; /* where replay_step() is; 0: before the first instant */
+	uint64_t left_out_ns; /* from the last of them to the end */
+	uint64_t nr_lines;    /* that were read */
+	uint64_t nr;	      /* of the line of the instant */
+	uint64_t step_ns;     /* where replay_step() is; 0: before the first instant */
 	uint64_t instants;
 	bool at_end, hold, whole; /* whole: the line that ends a recording was there */
 	char cut[400];
@@ -68,7 +71,6 @@ static struct json_object *parse(const struct line *l)
 /* 1: a line with its end; 0: no more, or what there is has no end; -errno. */
 static int get_line(struct line *l, struct dist_why *why)
 {
-	uint64_t nr = r.line.nr + 1;
 	ssize_t n;
 
 	errno = 0;
@@ -78,7 +80,7 @@ static int get_line(struct line *l, struct dist_why *why)
 		return replay_fail(why, errno ? -errno : -EIO, "%s", strerror(errno ?: EIO));
 	}
 	l->len = n < 0 ? 0 : (size_t)n;
-	r.line.nr = l->nr = nr;
+	l->nr = ++r.nr_lines;
 	return l->len && l->text[l->len - 1] == '\n';
 }
 
@@ -143,6 +145,7 @@ void replay_close(void)
 	json_object_put(r.head_obj);
 	json_object_put(r.now);
 	free(r.line.text);
+	free(r.before.text);
 	free(r.kept[0].text);
 	free(r.kept[1].text);
 	memset(&r, 0, sizeof(r));
@@ -195,6 +198,14 @@ static void note_cut(const struct line *l)
 			 "%s: has no end: it was cut short, or is still being written", r.name);
 }
 
+/* Whether another recording was put behind this one, which may have been cut short. */
+static bool is_head(const struct line *l)
+{
+	static const char start[] = "{\"format\":";
+
+	return l->len >= strlen(start) && !memcmp(l->text, start, strlen(start));
+}
+
 /* Into l, the line of an instant. 1; 0: there is none any more; -errno. */
 static int next_line(struct line *l, struct dist_why *why)
 {
@@ -202,7 +213,16 @@ static int next_line(struct line *l, struct dist_why *why)
 
 	if (ret > 0 && is_end(l)) {
 		r.whole = true;
-		ret = 0;
+		ret = get_line(l, why);
+		if (ret >= 0 && l->len && !is_head(l)) {
+			r.nr = l->nr;
+			return replay_fail(why, -EPROTO, "expected nothing behind the end");
+		}
+	}
+	if (ret >= 0 && is_head(l)) {
+		r.nr = l->nr;
+		return replay_fail(why, -EPROTO,
+				   "another recording begins: expected one in a file");
 	}
 	if (!ret && !r.at_end)
 		note_cut(l);
@@ -266,19 +286,61 @@ int replay_step(uint64_t interval_ns, struct dist_why *why)
 	return 1;
 }
 
-int replay_to_last(unsigned int nr, struct dist_why *why)
+static void swap(struct line *a, struct line *b)
 {
-	struct line spare;
+	struct line was = *a;
+
+	*a = *b;
+	*b = was;
+}
+
+static bool has_text(const struct line *l, const char *text)
+{
+	return memmem(l->text, l->len, text, strlen(text));
+}
+
+static uint64_t time_of(const struct line *l)
+{
+	struct json_object *o = l->nr ? parse(l) : NULL;
+	uint64_t ns = json_get_u64(o, "time_ns");
+
+	json_object_put(o);
+	return ns;
+}
+
+/*
+ * Keep the last line that has the text, if there is any, and the one before it; else the last two. Lines are
+ * moved, not copied: the oldest one's memory takes the next.
+ */
+static int keep_last(const char *text, struct dist_why *why)
+{
+	bool found = false, has, before_is_kept = true;
+	uint64_t end_ns;
 	int ret;
 
-	/* The oldest one's memory takes the next line. */
 	while ((ret = next_line(&r.line, why)) > 0) {
-		spare = r.kept[0];
-		r.kept[0] = r.kept[1];
-		r.kept[1] = r.line;
-		r.line.text = spare.text;
-		r.line.cap = spare.cap;
+		has = has_text(&r.line, text);
+		if (found && !has) {
+			swap(&r.before, &r.line);
+			before_is_kept = false;
+			continue;
+		}
+		found |= has;
+		swap(&r.kept[0], before_is_kept ? &r.kept[1] : &r.before);
+		swap(&r.kept[1], &r.line);
+		before_is_kept = true;
 	}
+	if (ret < 0)
+		return ret;
+	end_ns = before_is_kept ? 0 : time_of(&r.before);
+	r.left_out_ns = end_ns ? end_ns - time_of(&r.kept[1]) : 0;
+	return 0;
+}
+
+static int to_last(unsigned int nr, const char *text, struct dist_why *why)
+{
+	int ret = keep_last(text, why);
+
 	if (ret < 0)
 		return ret;
 	for (r.nr_kept = 2; r.next_kept < 2 && !r.kept[r.next_kept].nr;)
@@ -286,6 +348,24 @@ int replay_to_last(unsigned int nr, struct dist_why *why)
 	if (nr == 1 && r.next_kept == 0)
 		r.next_kept = 1;
 	return 0;
+}
+
+int replay_to_last(unsigned int nr, struct dist_why *why)
+{
+	return to_last(nr, "", why);
+}
+
+int replay_to_threads(pid_t pid, uint64_t *left_out_ns, struct dist_why *why)
+{
+	char text[40] = "\"threads\":[{";
+	int ret;
+
+	/* As record writes a sample. */
+	if (pid)
+		snprintf(text, sizeof(text), "{\"pid\":%d,\"tid\":", pid);
+	ret = to_last(2, text, why);
+	*left_out_ns = r.left_out_ns;
+	return ret;
 }
 
 void replay_hold(void)

@@ -5,7 +5,7 @@
  *
  * One recording at a time, as engines have no state of their own. Functions return 0 or -errno, and then
  * have set `why` to one line that begins with the file's name, unless it is about a metric's name. Memory
- * holds two instants at most, whatever the file's size. Needs json-c. Not thread-safe.
+ * holds a few instants at most, whatever the file's size. Needs json-c. Not thread-safe.
  */
 #ifndef LIB_REPLAY_H
 #define LIB_REPLAY_H
@@ -45,6 +45,12 @@ int replay_step(uint64_t interval_ns, struct dist_why *why);
 
 /* Go to the end, so that replay_next() reads the last one or two instants, then none. */
 int replay_to_last(unsigned int nr, struct dist_why *why);
+
+/*
+ * Go to the end, so that replay_next() reads the last instant that has threads (of a process; 0: any) and before
+ * that the one before it. left_out_ns: from there to the end. If none has, the last two.
+ */
+int replay_to_threads(pid_t pid, uint64_t *left_out_ns, struct dist_why *why);
 
 /* Let replay_next() read the same instant once more. */
 void replay_hold(void);

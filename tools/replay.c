@@ -93,12 +93,20 @@ static int top_next(uint64_t *mono_ns, uint64_t *real_ns, char *text, size_t len
 int replay_top(struct top **out, pid_t pid, uint64_t interval_ns, bool once)
 {
 	static const struct top_source source = {top_next, replay_cpus, replay_engines};
+	uint64_t left_out_ns = 0;
 	struct threads *threads;
 	struct dist_why why;
 
 	top_step_ns = interval_ns;
-	if ((once && replay_to_last(2, &why)) || replay_threads(&threads, pid, &why))
+	if ((once && replay_to_threads(pid, &left_out_ns, &why)) ||
+	    replay_threads(&threads, pid, &why))
 		return cmd_err("%s", why.text);
+	if (left_out_ns && pid)
+		cmd_err("process %d had ended: this is %.3f s before the end of the recording", pid,
+			(double)left_out_ns / 1e9);
+	else if (left_out_ns)
+		cmd_err("no thread is left at the end of the recording: this is %.3f s before it",
+			(double)left_out_ns / 1e9);
 	if (!top_open_from(out, threads, &source))
 		return 0;
 	threads_close(threads);

@@ -354,7 +354,37 @@ said_last="statpage: process $pid has ended"
 is "$? $(cat "$tmp/err")" "0 $said_last" "status and message"
 check test "$(jq -c '.threads | length' "$tmp/reports" | head -n 1)" = 4 "its threads"
 said 1 "no process of the recording has pid 4194303" top --once --replay "$tmp/part" -p 4194303
+"$statpage" top --once --json --replay "$tmp/part" -p $pid >"$tmp/o" 2>"$tmp/err"
+# The last instant that has it, less the one before; and how long that was before the end.
+last=$(jq -s "[.[] | select([.threads[]?.pid] | any(. == $pid)).time_ns] | last" "$tmp/part")
+end=$(jq -s 'map(select(.time_ns).time_ns) | last' "$tmp/part")
+is "$(jq -c '[.time_ns, (.threads | length)]' "$tmp/o")" "[$last,4]" "--once -p of a process that has ended"
+is "$(cat "$tmp/err")" "statpage: process $pid had ended: this is $(awk "BEGIN { printf \"%.3f\", ($end - $last) / 1e9 }") s before the end of the recording" \
+	"note on it"
 pid=''
+
+begin "top --once --replay: a recording of a process that has ended shows the last that there was of it"
+sleep 0.3 &
+"$statpage" record -o "$tmp/ended" --interval 50ms -p $! || fail "record"
+"$statpage" top --once --json --replay "$tmp/ended" >"$tmp/o" 2>"$tmp/err"
+is "$? $(jq -c "[.threads[].pid]" "$tmp/o")" "0 [$!]" "the process"
+is "$(jq .time_ns "$tmp/o")" "$(jq -s 'map(select(.threads and .threads != []).time_ns) | last' "$tmp/ended")" "which instant"
+check grep -qE '^statpage: no thread is left at the end of the recording: this is 0\.[0-9]{3} s before it$' "$tmp/err" \
+	"note: $(cat "$tmp/err")"
+is "$("$statpage" top --json --replay "$tmp/ended" 2>&1 | tail -n 1 | jq '.threads | length')" 0 "the last report of all"
+
+begin "two recordings in one file are said, and taken for neither"
+cat "$tmp/ended" "$tmp/f" >"$tmp/both"
+second=$(($(wc -l <"$tmp/ended") + 1))
+said 1 "$tmp/both: line $second: another recording begins: expected one in a file" ls --replay "$tmp/both"
+said 1 "$tmp/both: line $second: another recording begins: expected one in a file" top --once --replay "$tmp/both"
+"$statpage" top --json --replay "$tmp/both" >"$tmp/o" 2>"$tmp/err"
+is "$? $(cat "$tmp/err") $(wc -l <"$tmp/o")" \
+	"1 statpage: $tmp/both: line $second: another recording begins: expected one in a file $((second - 4))" "those of the first"
+{ head -n 2 "$tmp/ended"; cat "$tmp/f"; } >"$tmp/both" # the first was cut short
+said 1 "$tmp/both: line 3: another recording begins: expected one in a file" ls --replay "$tmp/both"
+{ cat "$tmp/ended"; echo '{"x":1}'; } >"$tmp/both"
+said 1 "$tmp/both: line $second: expected nothing behind the end" ls --replay "$tmp/both"
 { head -n 2 "$tmp/f"; tail -n 1 "$tmp/f"; } >"$tmp/part"
 said 1 "there is one instant in the recording: top shows what happened between two" top --once --replay "$tmp/part"
 said 1 "there is one instant in the recording: top shows what happened between two" top --json --replay "$tmp/part"
