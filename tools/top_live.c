@@ -280,6 +280,27 @@ static int loop(struct top_ui *ui, const sigset_t *open, char *why, size_t len)
 	return err;
 }
 
+/* The terminal, ready to be drawn on; NULL after a message. */
+static SCREEN *open_screen(void)
+{
+	const char *term = getenv("TERM") ?: "";
+	SCREEN *screen = newterm(NULL, stdout, stdin);
+	const char *place;
+
+	if (!screen) {
+		cmd_err("the terminal '%s' is not known: set TERM, or use --once or --json", term);
+		return NULL;
+	}
+	/* curses would try with any. */
+	place = tigetstr("cup");
+	if (place && place != (char *)-1)
+		return screen;
+	endwin();
+	delscreen(screen);
+	cmd_err("the terminal '%s' cannot place a cursor: use --once or --json", term);
+	return NULL;
+}
+
 int top_live(const struct top_opts *o)
 {
 	static const int quits[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
@@ -300,10 +321,9 @@ int top_live(const struct top_opts *o)
 		sigaddset(&ours, quits[i]);
 	}
 	sigprocmask(SIG_BLOCK, &ours, &open);
-	screen = newterm(NULL, stdout, stdin);
+	screen = open_screen();
 	if (!screen)
-		return cmd_err("the terminal '%s' is not known: set TERM, or use --once or --json",
-			       getenv("TERM") ?: "");
+		return CMD_FAILED;
 	/* The bytes of a key may come apart, over a network or on a busy machine. */
 	set_escdelay(100);
 	cbreak();
