@@ -165,6 +165,18 @@ static void t_layout(void)
 		fmt_top_layout(&l, &r, true, 40);
 		CHECK(l.left_out && !l.width[TOP_PID], "of one process");
 	}
+	TEST("80 columns hold the buckets of a process, its switches and its faults") {
+		struct thread_sample s = {.known = (1u << THREAD_NR_FIELDS) - 1};
+		struct top_thread t = {.s = &s};
+		struct top_report all = {.thread = &t, .nr_threads = 1};
+
+		fmt_top_layout(&l, &all, true, 80);
+		CHECK(l.width[TOP_ONCPU] && l.width[TOP_RUNQ] && l.width[TOP_SLEEP] &&
+			      l.width[TOP_DSLEEP] && l.width[TOP_IOWAIT] && l.width[TOP_BAR] &&
+			      l.width[TOP_BLOCK] && l.width[TOP_PREEMPT] && l.width[TOP_MIN_FLT] &&
+			      l.width[TOP_MAJ_FLT],
+		      "%u left out", l.left_out);
+	}
 	TEST("orders: more first, what is not known last, then by tid; reversed") {
 		fmt_top_sort(row, 3, TOP_ONCPU, false);
 		CHECK(row[0].s->tid == 11 && row[1].s->tid == 10 && row[2].s->tid == 12, "CPU");
