@@ -406,15 +406,16 @@ static int attach(struct run_sink *sink)
 {
 	pid_t pid = w.opts->attach;
 	struct run_task t = {.life = 1, .root = 1, .tid = pid, .adopting = 1};
-	int ret = mark(pid, &t);
+	char why[128];
+	int ret;
 
-	if (ret == -ESRCH) {
-		sink->warn(sink, "no process has the pid %d", pid);
-		return ret;
+	if (procfs_is_no_process(pid, why, sizeof(why))) {
+		sink->warn(sink, "%s", why);
+		return -ESRCH;
 	}
+	ret = mark(pid, &t);
 	if (ret < 0) {
-		sink->warn(sink, "pid %d cannot be watched: %s", pid,
-			   ret == -EINVAL ? "it is a thread, not a process" : strerror(-ret));
+		sink->warn(sink, "pid %d cannot be watched: %s", pid, strerror(-ret));
 		return ret;
 	}
 	ret = bpf_tree_root(&w.tree, pid);

@@ -131,6 +131,27 @@ bool procfs_is_kthread(pid_t pid)
 	return p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_KTHREAD;
 }
 
+bool procfs_is_no_process(pid_t pid, char *why, size_t len)
+{
+	struct proc_status st = {0};
+	char stat[512];
+
+	if (pid == getpid())
+		snprintf(why, len, "pid %d is statpage itself: attach from another one", pid);
+	else if (procfs_status(pid, &st))
+		snprintf(why, len, "no process has the pid %d", pid);
+	else if (st.tgid != pid)
+		snprintf(why, len, "%d is a thread of process %d: attach to that", pid, st.tgid);
+	else if (procfs_read(pid, "stat", stat, sizeof(stat)) > 0 && strstr(stat, ") Z "))
+		snprintf(why, len, "pid %d has ended, and waits for its parent %d to notice", pid,
+			 st.ppid);
+	else if (pid == 2 || st.ppid == 2)
+		snprintf(why, len, "pid %d is a kernel thread: it makes no system calls", pid);
+	else
+		return false;
+	return true;
+}
+
 bool procfs_is_setid(pid_t pid)
 {
 	char path[64];

@@ -32,6 +32,8 @@ bool procfs_cpu_sum(pid_t pid, uint64_t *ns);
 bool procfs_is_setid(pid_t pid);
 /* When the process began, in clock ticks since boot; false if it is gone. */
 bool procfs_start_ticks(pid_t pid, uint64_t *ticks);
+/* Why nobody can watch a process of that number, in words; false: it is one. */
+bool procfs_is_no_process(pid_t pid, char *why, size_t len);
 /* A thread of the kernel itself. */
 bool procfs_is_kthread(pid_t pid);
 /* Keep open to read a thread's time on CPU at every stop; -1: no descriptor. */

@@ -30,7 +30,7 @@ static void raise_files(struct rlimit *old)
 static void explain(struct run_sink *sink, pid_t pid, int err)
 {
 	struct proc_status st = {0}, tracer = {0}, own = {0};
-	char comm[16] = "", scope[8] = "0", stat[512];
+	char comm[16] = "", scope[8] = "0", why[128];
 	int fd = open("/proc/sys/kernel/yama/ptrace_scope", O_RDONLY | O_CLOEXEC);
 
 	if (fd >= 0) {
@@ -39,15 +39,9 @@ static void explain(struct run_sink *sink, pid_t pid, int err)
 		close(fd);
 	}
 	procfs_status(pid, &st);
-	if (pid == getpid())
-		sink->warn(sink, "pid %d is statpage itself: attach from another one", pid);
-	else if (st.tgid && procfs_read(pid, "stat", stat, sizeof(stat)) > 0 &&
-		 strstr(stat, ") Z "))
-		sink->warn(sink, "pid %d has ended, and waits for its parent %d to notice", pid,
-			   st.ppid);
-	else if (st.tgid && (pid == 2 || st.ppid == 2))
-		sink->warn(sink, "pid %d is a kernel thread: it makes no system calls", pid);
-	else if (err == ESRCH || !st.tgid)
+	if (procfs_is_no_process(pid, why, sizeof(why)))
+		sink->warn(sink, "%s", why);
+	else if (err == ESRCH)
 		sink->warn(sink, "no process has the pid %d", pid);
 	else if (st.tracer && !procfs_status(st.tracer, &tracer)) {
 		procfs_comm(st.tracer, comm);
@@ -168,13 +162,13 @@ static int seize_threads(struct session *s, struct proc *p)
 
 int ptrace_attach(struct session *s)
 {
-	struct proc_status st;
 	struct rlimit files;
+	char why[128];
 	int ret;
 
-	if (!procfs_status(s->opts->attach, &st) && st.tgid != s->opts->attach) {
-		s->tree.sink->warn(s->tree.sink, "%d is a thread of process %d: attach to that",
-				   s->opts->attach, st.tgid);
+	/* The kernel would seize a thread alone. */
+	if (procfs_is_no_process(s->opts->attach, why, sizeof(why))) {
+		s->tree.sink->warn(s->tree.sink, "%s", why);
 		return -ESRCH;
 	}
 	raise_files(&files);

@@ -393,7 +393,7 @@ if needs_bpf "a process in a pid namespace has both its numbers"; then
 	fi
 fi
 
-has_page() { ls -l /proc/"$1"/fd 2>/dev/null | grep -q memfd:statpage-counters; }
+has_page() { [ -n "$(find /proc/"$1"/fd -lname '/memfd:statpage-counters*' 2>/dev/null)" ]; }
 
 want='{"fast_reads":3,"fast_writes":0,"reserved12":1}'
 if needs_bpf "the counters page of a program is read while it lives, or at its end"; then

@@ -6,7 +6,7 @@
 
 w=$native/workload
 # Without job control a shell's background jobs ignore SIGINT, and we would too.
-run="env --default-signal=INT,QUIT $statpage run"
+run="env --default-signal=INT,QUIT $statpage run --engine ptrace"
 
 kid()
 {
@@ -30,7 +30,7 @@ untraced()
 
 status_of()
 {
-	"$statpage" run -o "$tmp/o" -- "$@" >"$tmp/out" 2>"$tmp/err"
+	"$statpage" run --engine ptrace -o "$tmp/o" -- "$@" >"$tmp/out" 2>"$tmp/err"
 	echo $?
 }
 
@@ -123,13 +123,13 @@ for engine in ptrace auto; do
 done
 
 begin "the same signal twice at once is one request: timeout(1) sends it to its child and to its group"
-timeout 1 "$statpage" run -f json -o "$tmp/json" -- "$w" nap 20000
+timeout 1 "$statpage" run --engine ptrace -f json -o "$tmp/json" -- "$w" nap 20000
 is $? 124 "status of timeout"
 is "$(jq -c '[.reason, .exit.signal, .processes[0].exit.signal]' "$tmp/json")" '["exit",15,15]' "the record"
 
 begin "the watcher killed with SIGKILL leaves the program running and untraced"
 rm -f "$tmp/out"
-"$statpage" run -o /dev/null -- "$w" stubborn 2 >"$tmp/out" &
+"$statpage" run --engine ptrace -o /dev/null -- "$w" stubborn 2 >"$tmp/out" &
 pid=$!
 eventually said "$tmp/out" ready
 kid $pid
@@ -140,7 +140,7 @@ check eventually said "$tmp/out" "done" "the program did not go on"
 
 begin "a program stopped and continued in a 1 s nanosleep"
 rm -f "$tmp/out"
-"$statpage" run -f json -o "$tmp/json" -- "$w" nap 1000 >"$tmp/out" &
+"$statpage" run --engine ptrace -f json -o "$tmp/json" -- "$w" nap 1000 >"$tmp/out" &
 pid=$!
 eventually kid $pid
 sleep 0.4
@@ -164,7 +164,7 @@ is "$(jq -c '[.syscalls[] | select(.name == "restart_syscall") | .count, .errors
 begin "the whole job is stopped and continued, as by ^Z and fg"
 set -m
 rm -f "$tmp/out"
-"$statpage" run -o /dev/null -- "$w" nap 3000 >"$tmp/out" &
+"$statpage" run --engine ptrace -o /dev/null -- "$w" nap 3000 >"$tmp/out" &
 pid=$!
 set +m
 eventually kid $pid
@@ -193,7 +193,7 @@ time.sleep(0.3)
 os.write(fd, b"\x03")
 print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 PY
-is "$(python3 "$tmp/term.py" "$statpage" run -f json -o "$tmp/json" -- "$w" graceful)" 42 status
+is "$(python3 "$tmp/term.py" "$statpage" run --engine ptrace -f json -o "$tmp/json" -- "$w" graceful)" 42 status
 is "$(jq -r '[.syscalls[] | select(.name == "rt_sigreturn").count] | add' "$tmp/json")" 1 \
 	"signals handled"
 
@@ -209,7 +209,7 @@ traced()
 	[ "$(field "$child" TracerPid)" = "$tracer" ]
 }
 eventually traced
-"$statpage" attach -p $child 2>"$tmp/err"
+"$statpage" attach --engine ptrace -p $child 2>"$tmp/err"
 is $? 1 status
 is "$(cat "$tmp/err")" \
 	"statpage: pid $child is traced by strace (pid $tracer) already: a process has one tracer" message
@@ -219,12 +219,12 @@ wait $tracer $child 2>/dev/null
 begin "a tracer inside a watched program is refused by the kernel, not by a hang"
 is "$(status_of "$w" debugger)" 3 "status of the inner tracer"
 is "$(cat "$tmp/out")" "traceme 1" "its errno is EPERM"
-"$statpage" run -o /dev/null -- "$statpage" run -o /dev/null -- true 2>"$tmp/err"
+"$statpage" run --engine ptrace -o /dev/null -- "$statpage" run --engine ptrace -o /dev/null -- true 2>"$tmp/err"
 is $? 1 "status of a watch inside a watch"
 check grep -q "is traced by statpage" "$tmp/err" "its message"
 
 begin "attach: a process that does not exist, and one of somebody else"
-"$statpage" attach -p 4194303 2>"$tmp/err"
+"$statpage" attach --engine ptrace -p 4194303 2>"$tmp/err"
 is $? 1 status
 is "$(cat "$tmp/err")" "statpage: no process has the pid 4194303" message
 if [ "$(id -u)" = 0 ]; then
@@ -237,7 +237,7 @@ if [ "$(id -u)" = 0 ]; then
 fi
 
 begin "where a container's filter forbids ptrace, that is said, and nothing runs"
-"$w" no_ptrace "$statpage" run -- touch "$tmp/ran" 2>"$tmp/err"
+"$w" no_ptrace "$statpage" run --engine ptrace -- touch "$tmp/ran" 2>"$tmp/err"
 is $? 1 status
 check grep -qx "statpage: pid [0-9]* cannot be traced: Operation not permitted; the seccomp filter that .*" \
 	"$tmp/err" "message: $(cat "$tmp/err")"
@@ -248,7 +248,7 @@ rm -f "$tmp/out"
 "$w" stubborn 3 >"$tmp/out" &
 child=$!
 eventually said "$tmp/out" ready
-env --default-signal=INT "$statpage" attach -f json -o "$tmp/json" -p $child &
+env --default-signal=INT "$statpage" attach --engine ptrace -f json -o "$tmp/json" -p $child &
 pid=$!
 traced()
 {
@@ -277,9 +277,11 @@ thread()
 	[ -n "$tid" ]
 }
 if eventually thread; then
-	"$statpage" attach -p "$tid" 2>"$tmp/err"
-	is $? 1 "status for a thread"
-	is "$(cat "$tmp/err")" "statpage: $tid is a thread of process $many: attach to that" "a thread"
+	for engine in ptrace auto; do
+		"$statpage" attach --engine $engine -p "$tid" 2>"$tmp/err"
+		is $? 1 "$engine: status for a thread"
+		is "$(cat "$tmp/err")" "statpage: $tid is a thread of process $many: attach to that" "a thread"
+	done
 fi
 wait $many
 rm -f "$tmp/out"
@@ -295,18 +297,19 @@ ended()
 	[ "$(field "$zombie" State)" = Z ]
 }
 check eventually ended "no zombie"
-"$statpage" attach -p "$zombie" 2>"$tmp/err"
-is "$(cat "$tmp/err")" "statpage: pid $zombie has ended, and waits for its parent $! to notice" "a zombie"
-if [ "$(cat /proc/2/comm 2>/dev/null)" = kthreadd ]; then
-	"$statpage" attach -p 2 2>"$tmp/err"
-	is "$(cat "$tmp/err")" "statpage: pid 2 is a kernel thread: it makes no system calls" "a kernel thread"
-fi
+for engine in ptrace auto; do
+	"$statpage" attach --engine $engine -p "$zombie" 2>"$tmp/err"
+	is "$(cat "$tmp/err")" "statpage: pid $zombie has ended, and waits for its parent $! to notice" "$engine: a zombie"
+	[ "$(cat /proc/2/comm 2>/dev/null)" = kthreadd ] || continue
+	"$statpage" attach --engine $engine -p 2 2>"$tmp/err"
+	is "$(cat "$tmp/err")" "statpage: pid 2 is a kernel thread: it makes no system calls" "$engine: a kernel thread"
+done
 wait
 
 begin "attach sees threads that exist, and an end by exit_group"
 "$w" threads 3000 >"$tmp/own" &
 child=$!
-"$statpage" attach -f json -o "$tmp/json" -p $child 2>"$tmp/err"
+"$statpage" attach --engine ptrace -f json -o "$tmp/json" -p $child 2>"$tmp/err"
 if jq -e . "$tmp/json" >/dev/null 2>&1; then
 	is "$(jq -r '.lost | .attempted - .recorded - .no_return' "$tmp/json")" 0 "unaccounted"
 	check test "$(jq -r .threads_seen "$tmp/json")" -gt 1 "threads"
@@ -318,7 +321,7 @@ wait $child
 begin "more threads than descriptors: the split is left out for some, and that is said"
 (
 	ulimit -n 60
-	exec "$statpage" run -f json -o "$tmp/json" -- "$w" many_threads 100
+	exec "$statpage" run --engine ptrace -f json -o "$tmp/json" -- "$w" many_threads 100
 )
 is $? 0 status
 is "$(jq -r .threads_seen "$tmp/json")" 101 threads
@@ -350,18 +353,18 @@ else
 fi
 
 begin "time on CPU and waiting time"
-"$statpage" run -f json -o "$tmp/json" -- "$w" nap 300 >/dev/null
+"$statpage" run --engine ptrace -f json -o "$tmp/json" -- "$w" nap 300 >/dev/null
 is "$(jq -c '.syscalls[] | select(.name == "nanosleep") | [.waiting_ns > 250000000,
 	.on_cpu_ns < 50000000, .on_cpu_ns + .waiting_ns == .total_ns, .total_ns == .max_ns]' \
 	"$tmp/json")" '[true,true,true,true]' "of a sleep of 300 ms"
 is "$(jq -r '[.syscalls[] | has("on_cpu_ns")] | all' "$tmp/json")" true "every row"
-"$statpage" run --no-split -f json -o "$tmp/json" -- true
+"$statpage" run --engine ptrace --no-split -f json -o "$tmp/json" -- true
 is "$(jq -c '[([.syscalls[] | has("on_cpu_ns")] | any), (.engine | has("split"))]' "$tmp/json")" \
 	'[false,false]' "--no-split"
 
 begin "a process in a pid namespace has both its numbers"
 if unshare -pf true 2>/dev/null; then
-	"$statpage" run -f json -o "$tmp/json" -- unshare -pf "$w" calls 1
+	"$statpage" run --engine ptrace -f json -o "$tmp/json" -- unshare -pf "$w" calls 1
 	is "$(jq -c '[.processes[] | select(.comm == "workload") | [.ns_pid == 1, .pid > 1]]' \
 		"$tmp/json")" '[[true,true]]' "ns_pid and pid"
 else
@@ -369,7 +372,7 @@ else
 fi
 
 begin "--pin puts both on one CPU, and says so"
-"$statpage" run --pin=0 -f json -o "$tmp/json" -- sh -c 'taskset -p $$' >"$tmp/out"
+"$statpage" run --engine ptrace --pin=0 -f json -o "$tmp/json" -- sh -c 'taskset -p $$' >"$tmp/out"
 is "$(sed 's/.*: //' "$tmp/out")" 1 "the program's mask"
 is "$(jq -r .engine.pinned_cpu "$tmp/json")" 0 "the record"
 

@@ -234,7 +234,7 @@ static int many_threads(long n)
 	while (n--)
 		if (pthread_create(&t, &a, sleeper, NULL))
 			die("pthread_create");
-	usleep(300000);
+	usleep(1000000);
 	_exit(0);
 }
 
