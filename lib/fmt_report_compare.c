@@ -189,6 +189,10 @@ void fmt_report_compare(FILE *f, const struct report_input *before,
 	      "value, and ± how far apart they are at most. The bound is that of the measurement, not "
 	      "of chance: a quantile that few samples lie beyond moves by itself.\n",
 	      f);
+	if (!(before->records && after->records) && !before->nr_metrics && !after->nr_metrics)
+		fputs("<p>There is nothing to compare: no distribution is in either, and no run of a "
+		      "command in both. What each has is below.\n",
+		      f);
 	if (before->records && after->records) {
 		whole(f, &before->whole, &after->whole);
 		calls(f, before, after);

@@ -77,6 +77,14 @@ report --compare -o "$tmp/page" "$tmp/before" "$tmp/before"
 is "$(grep -c 'data-moved=-\?1' "$tmp/page")" 0 "changes of an input to itself"
 check test "$(grep -c 'data-moved=0' "$tmp/page")" -gt 20 "its verdicts"
 
+begin "before and after of what cannot be compared says so"
+for f in x y; do
+	"$statpage" record -o "$tmp/$f" -p $$ --interval 50ms --for 150ms || fail "record"
+done
+report --compare -o "$tmp/page" "$tmp/x" "$tmp/y"
+is "$? $(grep -c 'There is nothing to compare' "$tmp/page")" "0 1" "two recordings without distributions"
+is "$(grep -c 'There is nothing to compare' "$tmp/compared.html")" 0 "what can be compared"
+
 begin "a change within the slots' width is none, the next slot's is one"
 for to in 1000 1023 1024 2000; do
 	echo 0 1000 | "$native/dist_json" m 3 0 >"$tmp/x"
