@@ -82,8 +82,12 @@ static int out_open(struct output *o, const char *name)
 static int out_close(struct output *o, int ret)
 {
 	errno = 0;
-	if (!ret && (fflush(o->f) || ferror(o->f)))
+	if (!ret && (fflush(o->f) || ferror(o->f))) {
+		/* It was an earlier write that failed: the next tells why. */
+		if (!errno && fputc('\n', o->f) != EOF)
+			fflush(o->f);
 		ret = out_err(o);
+	}
 	if (o->f && o->f != stdout && fclose(o->f) && !ret)
 		ret = out_err(o);
 	if (o->temp && !ret && rename(o->temp, o->to))
