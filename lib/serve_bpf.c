@@ -324,7 +324,7 @@ static int ask(struct threads_request *r, pid_t pid, pid_t tid)
 	int ret = 0;
 
 	if (!count(THREADS_FRESH))
-		refill();
+		serve_upkeep();
 	while (slot < THREADS_MAX && t.slots[slot] != THREADS_FRESH)
 		slot++;
 	if (slot == THREADS_MAX)

@@ -35,8 +35,8 @@ NATIVE = """\
 ## In time
 
 In ns on one virtual machine, natively, where the kernel loads no modules and attaches no program to a function: so
-only what needs neither. Each is a median; what is compared was measured in turns, so that other work on the machine
-meets all alike. On another machine the ns are others; the ratios are less so.
+only what needs neither. Each is a median of many rounds; what is compared was measured in turns, so that other work on
+the machine meets all alike, and of a system call what is added to the plain call of the same turn. On another machine the ns are others; the ratios are less so.
 """
 
 # Every group, with what its table needs to be understood.
@@ -59,7 +59,9 @@ What an X, and a Y after it, pay for the time between them being recorded: two f
 """,
     "a system call": """\
 `getppid()`, by a program that is run under `statpage run --engine bpf` or `--engine ptrace`, or `strace`. The empty pair
-is of two programs on `raw_syscalls`, enter and exit, which any BPF tool of this kind has at least.
+is of two programs on `raw_syscalls`, enter and exit, which any BPF tool of this kind has at least; those that read the
+clock do the least that tells how long a call took. Where the kernel preempts programs at raw tracepoints, as 7.2 does,
+and so leaves some out, those of the engine are attached as perf is.
 """,
 }
 
@@ -112,8 +114,11 @@ def ratio(numbers):
 def aim(costs, kernels):
     """How far the bpf engine is from its aim, said of these kernels."""
     pairs = [ratio([costs.rows["a system call", w][k] for w in (PAIR, BPF)]) for k in kernels]
-    verdict = "is reached" if all(float(p) <= 2.4 for p in pairs) else "is not reached"
-    return f"\nThe bpf engine adds {', '.join(pairs)} times what the empty pair adds: the aim, 2.4, {verdict}.\n"
+    if kernels != ["native"]:
+        verdict = " in instructions"
+    else:
+        verdict = f": the aim, 2.4, is {'not ' * (float(pairs[0]) > 2.4)}reached"
+    return f"\nThe bpf engine adds {', '.join(pairs)} times what the empty pair adds{verdict}.\n"
 
 
 def render(costs):
