@@ -42,6 +42,7 @@ struct watch {
 	struct run_task *threads; /* the map, as memory */
 	uint64_t plain_ns;	  /* CALIBRATE_CALLS calls before anything was attached */
 	uint64_t lost_seen;
+	bool preempted; /* the kernel preempts programs at raw tracepoints */
 	bool sees_kvm;
 	bool let_go;
 };
@@ -235,6 +236,13 @@ static int size_maps(void)
 	return ret;
 }
 
+/* Where perf's way to attach finds the numbers of tracepoints. */
+static bool has_tracefs(void)
+{
+	return !access("/sys/kernel/tracing/events", F_OK) ||
+	       !access("/sys/kernel/debug/tracing/events", F_OK);
+}
+
 static int load(const struct run_opts *o)
 {
 	int ret;
@@ -242,7 +250,7 @@ static int load(const struct run_opts *o)
 	w.bpf = run_bpf__open();
 	if (!w.bpf)
 		return -errno;
-	choose_programs(bpf_is_preempted() ? "perf_" : "raw_");
+	choose_programs(w.preempted ? "perf_" : "raw_");
 	bpf_program__set_autoload(w.bpf->progs.cgroup_attach_task, o->cgroup != NULL);
 	w.bpf->rodata->of_cgroup = o->cgroup != NULL;
 	ret = size_maps();
@@ -295,7 +303,11 @@ static int prepare(const struct run_opts *o, char *why, size_t len)
 		return -ENOENT;
 	}
 	bpf_be_quiet();
-	w = (struct watch){.opts = o, .child = CHILD_INIT};
+	w = (struct watch){.opts = o, .child = CHILD_INIT, .preempted = bpf_is_preempted()};
+	if (w.preempted && !has_tracefs()) {
+		snprintf(why, len, "tracefs is not mounted (/sys/kernel/tracing)");
+		return -ENOENT;
+	}
 	ret = load(o);
 	if (ret) {
 		explain(-ret, why, len);
@@ -378,6 +390,14 @@ static int join_all(void)
 		found += ret;
 	} while (ret >= 0 && found);
 	return ret;
+}
+
+/* Some process has come to some cgroup: it may be ours, and it may have ended meanwhile. */
+static void join_moved(void)
+{
+	join_all();
+	ring_buffer__consume(w.ring);
+	bpf_tree_resync(&w.tree);
 }
 
 static int attach_cgroup(struct run_sink *sink)
@@ -507,7 +527,7 @@ static void watch(void)
 		/* Most events wake nobody, and epoll sees only those that do. */
 		ring_buffer__consume(w.ring);
 		if (w.tree.moved)
-			join_all();
+			join_moved();
 		check_lost();
 	}
 }

@@ -192,6 +192,19 @@ falls_back "this kernel has no BTF (/sys/kernel/btf/vmlinux)" statpage
 umount /sys/kernel/btf
 end "a kernel without BTF: one line, and ptrace"
 
+# Where the kernel may preempt programs they are attached as perf is.
+case $(uname -r) in
+6.[1-9].* | 6.1[0-2].*) ;;
+*)
+	umount /sys/kernel/tracing
+	umount /sys/kernel/debug
+	falls_back "tracefs is not mounted (/sys/kernel/tracing)" statpage
+	mount -t debugfs none /sys/kernel/debug
+	mount -t tracefs none /sys/kernel/tracing
+	end "no tracefs, where it is needed: one line, and ptrace"
+	;;
+esac
+
 statpage run --engine auto -o sum -- true
 is "$(sed -n '/^process /q; s/^engine //p' sum)" bpf "engine"
 end "auto takes it"

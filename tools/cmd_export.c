@@ -14,8 +14,8 @@
 static const char usage[] =
 	"export --listen [ADDR:]PORT | --textfile DIR [OPTION...]\n"
 	"\n"
-	"Tell Prometheus what statpage sees of this machine: the distributions of kstats with their ledgers, and\n"
-	"the CPU times of coarse_stat_fs. Names and labels are in docs/fleet.md.\n"
+	"Tell Prometheus what statpage sees of this machine: the distributions that are traced, with their\n"
+	"ledgers, and the CPU times of coarse_stat_fs. Names and labels are in docs/fleet.md.\n"
 	"\n"
 	"  --listen [ADDR:]PORT  serve /metrics at this address (default 127.0.0.1; [::1]:PORT; port 0: any that is\n"
 	"                        free) until SIGTERM or ^C; prints where\n"
