@@ -618,6 +618,20 @@ static void see(struct task *k, const struct run_thread *th)
 	k->exiting = true;
 }
 
+bool bpf_tree_sees_root(struct bpf_tree *b)
+{
+	bool seen = false;
+
+	each_thread(b, see);
+	for (size_t i = 0; i < TREE_HASH; i++) {
+		for (struct task *k = b->tree.hash[i]; k; k = k->next) {
+			seen |= k->exiting;
+			k->exiting = false;
+		}
+	}
+	return seen;
+}
+
 static void end_if_empty(struct bpf_tree *b, struct life *l)
 {
 	if (!l->proc->threads)

@@ -41,6 +41,8 @@ void bpf_tree_event(struct bpf_tree *b, const void *data);
 void bpf_tree_snapshot(struct bpf_tree *b, enum rts_reason reason);
 /* The last records, while processes live. */
 void bpf_tree_let_go(struct bpf_tree *b);
+/* Whether the kernel shows the root to its iterator: some hide a process from it, or it has ended. */
+bool bpf_tree_sees_root(struct bpf_tree *b);
 /* Events were lost: forget threads that are gone. */
 void bpf_tree_resync(struct bpf_tree *b);
 /* Forget the rows that the watcher has made itself. */

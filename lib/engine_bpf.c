@@ -413,9 +413,7 @@ static int attach_cgroup(struct run_sink *sink)
 		sink->warn(sink, "cannot watch the cgroup %s: %s", path,
 			   ret == -EOPNOTSUPP ? "it is a threaded one, expected its domain" :
 						strerror(-ret));
-	else if (!w.tree.tree.nr_tasks)
-		sink->warn(sink, "the cgroup %s has no process", path);
-	if (ret < 0 || !w.tree.tree.nr_tasks)
+	if (ret < 0)
 		return -ESRCH;
 	ring_buffer__consume(w.ring);
 	bpf_tree_resync(&w.tree);
@@ -445,6 +443,12 @@ static int attach(struct run_sink *sink)
 		ret = found < 0 ? found : 0;
 		if (!found)
 			break;
+	}
+	if (!ret && !bpf_tree_sees_root(&w.tree) && !procfs_is_no_process(pid, why, sizeof(why))) {
+		sink->warn(sink,
+			   "pid %d cannot be watched: the kernel does not show it to BPF programs",
+			   pid);
+		return -ESRCH;
 	}
 	if (ret)
 		sink->warn(sink, "cannot watch pid %d: %s", pid, strerror(-ret));
@@ -517,9 +521,16 @@ static void check_lost(void)
 	bpf_tree_resync(&w.tree);
 }
 
+/* A cgroup is watched while it is there: somebody may come to it. */
+static bool goes_on(void)
+{
+	return !w.let_go &&
+	       (w.tree.tree.nr_tasks || (w.opts->cgroup && !access(w.opts->cgroup, F_OK)));
+}
+
 static void watch(void)
 {
-	while (w.tree.tree.nr_tasks && !w.let_go) {
+	while (goes_on()) {
 		if (watch_pending)
 			on_signals();
 		else

@@ -131,10 +131,24 @@ bool procfs_is_kthread(pid_t pid)
 	return p && sscanf(p + 1, " %*c %*d %*d %*d %*d %*d %u", &flags) == 1 && flags & PF_KTHREAD;
 }
 
+/* A process whose leader has ended may have other threads, which go on. */
+static bool is_zombie(pid_t pid)
+{
+	char stat[512], *p;
+	long threads;
+
+	if (procfs_read(pid, "stat", stat, sizeof(stat)) <= 0)
+		return false;
+	p = strrchr(stat, ')');
+	return p && !strncmp(p, ") Z ", 4) &&
+	       sscanf(p + 4, "%*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %ld",
+		      &threads) == 1 &&
+	       threads <= 1;
+}
+
 bool procfs_is_no_process(pid_t pid, char *why, size_t len)
 {
 	struct proc_status st = {0};
-	char stat[512];
 
 	if (pid == getpid())
 		snprintf(why, len, "pid %d is statpage itself: attach from another one", pid);
@@ -142,10 +156,10 @@ bool procfs_is_no_process(pid_t pid, char *why, size_t len)
 		snprintf(why, len, "no process has the pid %d", pid);
 	else if (st.tgid != pid)
 		snprintf(why, len, "%d is a thread of process %d: attach to that", pid, st.tgid);
-	else if (procfs_read(pid, "stat", stat, sizeof(stat)) > 0 && strstr(stat, ") Z "))
+	else if (is_zombie(pid))
 		snprintf(why, len, "pid %d has ended, and waits for its parent %d to notice", pid,
 			 st.ppid);
-	else if (pid == 2 || st.ppid == 2)
+	else if (procfs_is_kthread(pid))
 		snprintf(why, len, "pid %d is a kernel thread: it makes no system calls", pid);
 	else
 		return false;

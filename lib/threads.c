@@ -181,7 +181,8 @@ int threads_sample(struct threads *t, struct thread_list *to, char *why, size_t 
 	to->nr = 0;
 	for (unsigned int i = 0; i < t->nr; i++) {
 		err = t->engine[i]->sample(t->state[i], to, why, len);
-		if (err)
+		/* What the better one may not see the next one may tell, if not as well. */
+		if (err && (i + 1 == t->nr || (err != -EACCES && err != -EPERM)))
 			return err;
 		for (; from < to->nr; from++)
 			to->v[from].engine = t->engine[i];

@@ -40,7 +40,7 @@ both()
 	is "$(vcpu out exits)" "$(vcpu in exits)" "exits"
 }
 
-both -f jsonl -o out -- vmm io:100 mmio:50
+both --engine ptrace -f jsonl -o out -- vmm io:100 mmio:50
 [ "$(reasons out | awk '$1 == "io" { print $2 }')" -ge 100 ] || is "$(reasons out)" "io 100" "io"
 [ "$(reasons out | awk '$1 == "mmio" { print $2 }')" -ge 50 ] || is "$(reasons out)" "mmio 50" "mmio"
 is "$(grep -c '"guest_run_absent":"not asked for: --kvm-stats"' out)" 2 "why there is no guest_run_ns"

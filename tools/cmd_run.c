@@ -61,7 +61,7 @@ static void attach_help(void)
 	       "and continue.\n\n"
 	       "  -p, --pid PID\n"
 	       "      --cgroup PATH  all processes of this directory of cgroup v2 and below, now or later,\n"
-	       "                     and all they start; needs the engine bpf, and takes it by itself\n%s",
+	       "                     and all they start, until it is removed; who leaves stays watched\n%s",
 	       options_help);
 }
 

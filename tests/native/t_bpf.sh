@@ -284,6 +284,9 @@ t = [threading.Thread(target=nap) for i in range(3)]
 	check eventually said "$tmp/out2" ready "no shell"
 }
 
+# It has its programs, and waits.
+watches() { [ "$(ids "$1" | grep -c prog)" -gt 5 ] && grep -q poll "/proc/$1/wchan"; }
+
 watch_groups()
 {
 	env --default-signal=INT "$statpage" attach --cgroup "$cg" -f jsonl --interval 100ms -o "$tmp/groups" &
@@ -321,9 +324,18 @@ if needs_bpf "attach --cgroup counts all processes of a group and below, and wha
 	if mkdir "$cg" 2>/dev/null; then
 		in_groups
 		watch_groups
-		"$statpage" attach --cgroup "$cg" 2>"$tmp/err"
-		is "$?$(cat "$tmp/err")" "1statpage: the cgroup $cg has no process" "an empty one"
-		rmdir "$cg/a/b" "$cg/a" "$cg/c" "$cg"
+		rmdir "$cg/a/b" "$cg/a" "$cg/c"
+		# An empty one is waited at, and the end of the group is that of the watch.
+		"$statpage" attach --cgroup "$cg" -f jsonl --interval 100ms -o "$tmp/groups2" &
+		pid=$!
+		check eventually watches $pid "it does not watch"
+		# shellcheck disable=SC2016
+		sh -c 'echo $$ >"$0/cgroup.procs"; exec "$1" nap 500' "$cg" "$w" >"$tmp/out"
+		check eventually rmdir "$cg" "it is not empty"
+		wait $pid
+		is $? 0 "status at an empty one that is removed"
+		is "$(jq -c 'select(.scope == "tree" and .final) | [.reason, .processes_seen]' "$tmp/groups2")" \
+			'["exit",1]' "its record"
 	else
 		skip "cgroup v2 is not writable here"
 	fi
@@ -394,6 +406,18 @@ if needs_bpf "a process in a pid namespace has both its numbers"; then
 fi
 
 has_page() { [ -n "$(find /proc/"$1"/fd -lname '/memfd:statpage-counters*' 2>/dev/null)" ]; }
+
+if needs_bpf "attach: in a pid namespace whose second process is one like others"; then
+	# shellcheck disable=SC2016 # the inner shell's
+	if unshare -pf --mount-proc true 2>/dev/null; then
+		unshare -pf --mount-proc bash -c '"$0" nap 1000 & exec "$1" attach -f json -o "$2" -p $!' \
+			"$w" "$statpage" "$tmp/json" >"$tmp/out" 2>"$tmp/err"
+		is "$? $(cat "$tmp/err")" "0 " "status and what it says"
+		is "$(jq -c '[.reason, .pid]' "$tmp/json")" '["exit",2]' "its record"
+	else
+		skip "no pid namespaces for us"
+	fi
+fi
 
 want='{"fast_reads":3,"fast_writes":0,"reserved12":1}'
 if needs_bpf "the counters page of a program is read while it lives, or at its end"; then

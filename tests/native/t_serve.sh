@@ -88,6 +88,8 @@ check test "$(jq '.threads[0].interval | .sleep_ns * 10 > .wall_ns * 9' "$tmp/js
 setpriv --reuid 65534 --clear-groups "$tmp/statpage" top --once --engine pages -p $self >"$tmp/out" 2>"$tmp/err"
 is $? 1 "status for who may not"
 is "$(cat "$tmp/err")" "statpage: the pages of process $self: only who may trace it can read them" message
+setpriv --reuid 65534 --clear-groups "$tmp/statpage" top --once --json -p $self >"$tmp/json" 2>"$tmp/err"
+is "$? $(jq -c '[.threads[0].engine, .threads[0].tid]' "$tmp/json")" "0 [\"proc\",$self]" "any engine: the other one tells"
 kill $self
 
 # ---- viewers ----
@@ -161,12 +163,16 @@ exporter=$!
 check eventually grep -q ^http "$tmp/export" "export: $(cat "$tmp/err")"
 # Seconds of a bucket, of the workload's threads.
 dsleep() { sed -n 's/^statpage_thread_seconds_total{process="threads",engine="pages",bucket="dsleep"} //p' "$tmp/metrics"; }
-scraped() { curl -s "$(cat "$tmp/export")" >"$tmp/metrics" && [ -n "$(dsleep)" ]; }
+scraped()
+{
+	begun=$(now)
+	curl -s "$(cat "$tmp/export")" >"$tmp/metrics" && [ -n "$(dsleep)" ]
+}
 check eventually scraped "no pages in its metrics"
-before=$(dsleep) begun=$(now)
+before=$(dsleep) first=$begun
 sleep 0.5
 check scraped "no pages in its metrics"
-within "$(awk "BEGIN { printf \"%d\", ($(dsleep) - $before) * 1e9 }")" 400000000 $(($(now) - begun + 100000000)) \
+within "$(awk "BEGIN { printf \"%d\", ($(dsleep) - $before) * 1e9 }")" 400000000 $(($(now) - first)) \
 	"uninterruptible sleep of the waiter"
 check slots_are "taken 1" "it has lost its page"
 kill $exporter
