@@ -27,6 +27,11 @@ bpf_ids >before
 is "$(statpage run --engine bpf -o /dev/null -- true 2>&1)" "" "what it says"
 end "it loads on this kernel"
 
+case $(uname -r) in
+6.[1-9].* | 6.1[0-2].*) preempts=false ;;
+*) preempts=true ;;
+esac
+
 # same STATUS PROCESSES COMMAND...
 same()
 {
@@ -38,6 +43,11 @@ same()
 	statpage run --engine bpf -o bpf -- "$@" >out 2>&1
 	is $? "$status" "exit status"
 	is "$(sed -n '/^process /q; s/^engine //p' bpf)" bpf "engine"
+	# A kernel that preempts leaves out programs while the watcher is preempted in a map, too: that is told.
+	if $preempts && grep -q "events were lost: records of processes are not complete" out; then
+		end "counts as ptrace, or tells of events that were lost: $*"
+		return
+	fi
 	is "$(table bpf)" "$(table ptrace)" "what bpf and ptrace count"
 	is "$(awk '/^process / { exit } /^processes|^threads/ { print $2 }' bpf | xargs)" "$processes $processes" \
 		"processes and threads"
@@ -193,17 +203,14 @@ umount /sys/kernel/btf
 end "a kernel without BTF: one line, and ptrace"
 
 # Where the kernel may preempt programs they are attached as perf is.
-case $(uname -r) in
-6.[1-9].* | 6.1[0-2].*) ;;
-*)
+if $preempts; then
 	umount /sys/kernel/tracing
 	umount /sys/kernel/debug
 	falls_back "tracefs is not mounted (/sys/kernel/tracing)" statpage
 	mount -t debugfs none /sys/kernel/debug
 	mount -t tracefs none /sys/kernel/tracing
 	end "no tracefs, where it is needed: one line, and ptrace"
-	;;
-esac
+fi
 
 statpage run --engine auto -o sum -- true
 is "$(sed -n '/^process /q; s/^engine //p' sum)" bpf "engine"
